@@ -6,7 +6,7 @@ import type { ToolJournal } from './tool-journal.ts'
 export interface AttemptContextOptions {
   readonly attempt: AttemptContext
   readonly program: AgentProgram
-  /** By the names of the agents. */
+  /** Keyed by the name of the agent. */
   readonly endpoints: Readonly<Record<string, PolicyEndpoint>>
   readonly journal: ToolJournal
   readonly tools: AttemptTools
@@ -18,7 +18,7 @@ export interface AttemptContextOptions {
 
 const functionAgent = 'agent'
 
-/** What an agent sees of its attempt. Once the attempt has its result, everything here is refused with the signal's reason. */
+/** The agent's view of its attempt. Once the attempt has its result, every call is refused with the signal's reason. */
 export function createAttemptContext(options: AttemptContextOptions): RolloutContext {
   const { attempt, program, endpoints, journal, tools, state, edges, maxTurns, maxToolCalls } = options
   const { signal } = attempt

@@ -9,7 +9,7 @@ import { type RunnerSetup, setUpRunner } from './testing/set-up-runner.ts'
 
 const never = new AbortController().signal
 
-/** What goes in and what comes out is written down as JSON and read again by its schema, as between two machines. */
+/** Writes assignment and outcome as JSON and reads them by their schemas, as between two machines. */
 function overJson({ execute, hold, resume }: AttemptExecutor): AttemptExecutor {
   return {
     hold,

@@ -31,7 +31,7 @@ export interface AttemptExecutorOptions {
   readonly environment: Environment
   /** Folder that paths of tasks' files are relative to. Default: the working directory. */
   readonly baseDirectory?: string | undefined
-  /** How long an agent may take to return after its signal aborted; then it is left to itself. Default 1,000. */
+  /** How long an agent may take to return after its signal aborted; after that it is abandoned. Default 1,000. */
   readonly abandonAfterMs?: number | undefined
   /** How long opening or closing the tools of an agent may take. Opening costs no budget. Default 120,000. */
   readonly leaseTimeoutMs?: number | undefined
@@ -40,7 +40,7 @@ export interface AttemptExecutorOptions {
 /** Runs agents in this process. */
 export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptExecutor {
   const { program, environment, baseDirectory = '.', abandonAfterMs = 1000, leaseTimeoutMs = 120_000 } = options
-  /** The budgets of the attempts that run, each with what starts its clock again while clocks stand still. */
+  /** Budgets of the running attempts. While clocks are stopped, each has the function that starts its clock again. */
   const budgets = new Map<TimeBudget, (() => void) | null>()
   const journals = new Map<ToolJournal, AttemptName>()
   let paused = false
@@ -79,7 +79,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
       budget,
       signal: stop.signal,
       leaseTimeoutMs,
-      // Whatever the agent makes of it, an attempt that lost what a server kept has failed.
+      // An attempt that lost a server's state has failed, even where its agent catches the error.
       onLost: (error) => stop.abort(error),
     })
     const file = (name: string) => readTaskFile(assignment.task, baseDirectory, name)
@@ -165,7 +165,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
   }
 }
 
-/** How `run` ended, or `abandoned` when it has not `graceMs` after the abort. */
+/** Resolves to how `run` ended, or to `abandoned` if it still runs `graceMs` after the abort. */
 function endOf(run: () => Promise<AgentAnswer>, signal: AbortSignal, graceMs: number): Promise<AgentEnd> {
   return new Promise((resolve) => {
     let grace: NodeJS.Timeout | undefined

@@ -10,7 +10,7 @@ import { exactReward, program, rolloutRequest } from './testing/rollout-fixtures
 
 const never = new AbortController().signal
 
-/** A state that says which attempt it was set up for and torn down in; `fails` first set-ups of a rollout do not succeed. */
+/** A state that logs the attempts of its set-up and tear-down. The first `fails` set-ups of a rollout fail. */
 function createState({ fails = 0 } = {}) {
   const log: string[] = []
   const live = new Set<object>()

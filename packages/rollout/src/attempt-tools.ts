@@ -17,16 +17,16 @@ export interface AttemptToolsOptions {
   readonly budget: TimeBudget
   readonly signal: AbortSignal
   readonly leaseTimeoutMs: number
-  /** Called when a server is gone that kept something for this attempt. */
+  /** Called when a server that kept state for this attempt is gone. */
   readonly onLost: (error: TrainError) => void
 }
 
-/** The tools of one attempt: one lease for all its agents, taken on first use, journalled, given back at the end. */
+/** The tools of one attempt. Its agents share one lease, taken on first use and given back at the end; each call is journalled. */
 export interface AttemptTools {
   tools(agent: AgentDeclaration): Promise<Tools>
   /** The first lease or server that was lost. */
   failure(): TrainError | null
-  /** Gives the lease back; resolves to what went wrong with that. */
+  /** Gives the lease back. Resolves to the error if that fails. */
   close(): Promise<TrainError | null>
 }
 

@@ -3,14 +3,17 @@ import type { ErrorRecord, StopReason } from '@aworld-train/protocol'
 export interface RetryInput {
   readonly stopReason: StopReason
   readonly error: ErrorRecord | undefined
-  /** Retries this rollout has had. */
+  /** Retries that this rollout has had. */
   readonly retried: number
   readonly retries: number
 }
 
 const firstDelayMs = 100
 
-/** Milliseconds after which a new attempt begins, doubling each time; `null` when the result stands. Only temporary failures of environment, gateway or policy are tried again, and none that was waited out where it happened. */
+/**
+ * Milliseconds until the next attempt, doubled each time; `null` when the result stands. Only temporary failures of environment, gateway or
+ * policy are tried again, and only if they were not already waited out where they happened.
+ */
 export function decideRetry({ stopReason, error, retried, retries }: RetryInput): number | null {
   if (stopReason !== 'failed' || !error?.retryable || retried >= retries || error.details?.['waitedMs'] !== undefined) return null
   const passing = error.boundary === 'environment' || error.boundary === 'policy' || error.boundary === 'gateway'

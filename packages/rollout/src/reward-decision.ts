@@ -1,10 +1,10 @@
 import { causedByPolicy } from '@aworld-train/core'
 import type { StopReason } from '@aworld-train/protocol'
 
-/** What an episode that ended at a limit gets: 0, what the reward makes of it, or no reward. */
+/** Reward of an episode that ended at a limit: 0, the score of the reward function, or none. */
 export type ScoreUnfinished = 'zero' | 'score' | 'exclude'
 
-/** What is done about an episode's reward. */
+/** How an episode gets its reward. */
 export type RewardDecision = 'score' | 'zero' | 'none'
 
 export interface RewardQuestion {
@@ -14,9 +14,9 @@ export interface RewardQuestion {
 }
 
 /**
- * Which episodes are scored. An answer is scored by the reward function. An end that the policy caused gets what `scoreUnfinished`
- * says: 0 teaches the policy not to. Everything else (failed, out of time, cancelled, no model call, a prompt that fills the
- * context by itself) says nothing of the policy and has no reward.
+ * Decides how an episode gets its reward. The reward function scores an answer. `scoreUnfinished` applies to an end that the policy caused:
+ * 0 teaches the policy to avoid it. Any other end (failed, out of time, cancelled, no model call, a prompt that fills the context by
+ * itself) says nothing about the policy and gets no reward.
  */
 export function decideReward({ stopReason, hasTurns }: RewardQuestion, scoreUnfinished: ScoreUnfinished): RewardDecision {
   if (stopReason === 'completed') return 'score'

@@ -2,7 +2,7 @@ import type { Episode, RunEvent, StopReason, Trajectory } from '@aworld-train/pr
 import type { RolloutCounts } from './rollout-options.ts'
 import type { AttemptResult } from './run-attempt.ts'
 
-/** What a runner has counted since it began. */
+/** Counts of a runner since it began. */
 export interface RolloutTally {
   attempt(result: AttemptResult): void
   superseded(trajectories: readonly Trajectory[]): void
@@ -48,7 +48,7 @@ export function createRolloutTally(): RolloutTally {
   }
 }
 
-/** The event of a rollout that has its result. */
+/** The event that reports the result of a rollout. */
 export function endEvent(episode: Episode): RunEvent {
   const { rollout, attempt, split, taskId, stopReason, error, timing, toolCalls, trajectories, reward } = episode
   return {

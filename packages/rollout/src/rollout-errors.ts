@@ -1,6 +1,6 @@
 import { type AttemptName, errorMessage, type StopReason, TrainError } from '@aworld-train/protocol'
 
-/** A budget is spent; `details.stopReason` says which. */
+/** The error for a spent budget; `details.stopReason` names the budget. */
 function limitReached(stopReason: StopReason, message: string): TrainError {
   return new TrainError('AGENT_LIMIT', message, { details: { stopReason } })
 }
@@ -24,23 +24,23 @@ export function cancelled(rollout: string, cause?: unknown): TrainError {
   return new TrainError('ROLLOUT_CANCELLED', `Rollout "${rollout}" was cancelled; run the same command again and it runs again.`, options)
 }
 
-/** Reason of the signal once the rollout has its result: late calls are refused. */
+/** Reason of an attempt's signal once the rollout has its result. Late calls are refused with it. */
 export function rolloutEnded(rollout: string): TrainError {
   return new TrainError('AGENT_LIMIT', `Rollout "${rollout}" has ended; make its calls before the agent returns.`)
 }
 
-/** The place where the attempt ran is gone, and the rollout runs again elsewhere. */
+/** The attempt's worker is gone, and the rollout runs again elsewhere. */
 export function attemptLost({ key, attempt }: AttemptName, worker: string): TrainError {
   return new TrainError('WORKER_LOST', `Attempt ${attempt} of rollout "${key}" was at worker "${worker}", which is gone.`)
 }
 
-/** The places are gone that the rollout had for itself, one after the other. */
+/** The rollout has lost, one after the other, as many workers of its own as it may. */
 export function workerLost(rollout: string, { losses, worker }: { readonly losses: number; readonly worker: string }): TrainError {
   const message = `Rollout "${rollout}" was alone on ${losses} workers that ended while no other one did, the last of them worker "${worker}"; look in its agent and tools for what ends their process, such as an exit or too little memory, then run it again.`
   return new TrainError('WORKER_LOST', message)
 }
 
-/** What an agent threw. */
+/** The error for whatever an agent threw. */
 export function agentFailure(thrown: unknown): TrainError {
   if (thrown instanceof TrainError) return thrown
   const message = errorMessage(thrown).replace(/\.$/, '')
@@ -49,7 +49,7 @@ export function agentFailure(thrown: unknown): TrainError {
   })
 }
 
-/** What an agent or a tool left behind that nobody handled. */
+/** The error for a rejection or an exception that an agent or a tool left unhandled. */
 export function strayFailure(thrown: unknown): TrainError {
   if (thrown instanceof TrainError) return thrown
   const message = errorMessage(thrown).replace(/\.$/, '')

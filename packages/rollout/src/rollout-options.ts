@@ -8,22 +8,22 @@ export interface RolloutRunnerOptions extends AttemptExecutorOptions {
   readonly gateway: PolicyGateway
   /** Runs agents in this process. */
   readonly executor?: AttemptExecutor | undefined
-  /** Workers that run the agents; none runs in this process then. */
+  /** Workers that run the agents. With them, no agent runs in this process. */
   readonly workers?: WorkerSource | undefined
   /** `null`: episodes are not scored. */
   readonly reward: Reward | null
   readonly store: RolloutWriter
-  /** Asked only when an episode is scored. */
+  /** Called only when an episode is scored. */
   readonly answerKey: (taskId: string) => AnswerKey
-  /** Rollouts that run at once, on whatever worker; the rest queue, and queueing costs no budget. Default 32. */
+  /** Most rollouts that run at once, over all workers. The rest queue, and queueing costs no budget. Default 32. */
   readonly concurrency?: number | undefined
-  /** Limits of requests that set none; `timeoutMs` is 120,000 where neither sets it. Each attempt has the whole budget. */
+  /** Limits of requests that set none. `timeoutMs` is 120,000 where neither sets it. Each attempt has the whole budget. */
   readonly limits?: RolloutLimits | undefined
-  /** New attempts after a retryable failure of environment or policy. Default 2. */
+  /** Most new attempts after retryable failures of environment, policy or gateway. Default 2. */
   readonly retries?: number | undefined
-  /** Workers that a rollout may lose while it has them for itself and no other is lost; with the last of them it fails. Default 3. */
+  /** A rollout fails with the loss of this many workers that it had for itself while no other worker was lost. Default 3. */
   readonly maxLosses?: number | undefined
-  /** Whether an episode that the policy kept from an answer gets a reward of 0, so that it learns not to, or none. Default `zero`. */
+  /** Reward of an episode that the policy kept from an answer; 0 teaches the policy to avoid that. Default `zero`. */
   readonly scoreUnfinished?: ScoreUnfinished | undefined
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
@@ -31,25 +31,25 @@ export interface RolloutRunnerOptions extends AttemptExecutorOptions {
 export interface RolloutCounts {
   readonly queued: number
   readonly running: number
-  /** Results of this runner, failed ones too; not those that the store had already. */
+  /** Results of this runner, failed ones included. Results that the store had already are not counted. */
   readonly finished: number
   readonly episodesByStopReason: Readonly<Partial<Record<StopReason, number>>>
-  /** Tool calls as agents made them, failed ones and those of superseded attempts too. */
+  /** Tool calls that agents made. Failed ones and those of superseded attempts are included. */
   readonly toolCalls: number
-  /** Tool calls in the answers that models gave them. */
+  /** Tool calls in the answers of models. */
   readonly askedToolCalls: number
   readonly toolErrors: number
-  /** How many of the tool calls were answered in this process: functions, agents called as tools, calls that name no tool. */
+  /** Tool calls that no server answered: functions, agents called as tools, calls that name no tool. */
   readonly functionCalls: number
   /** New attempts after a retryable failure. */
   readonly retries: number
   /** Attempts that were lost with their workers. */
   readonly lostAttempts: number
-  /** Tokens of attempts without a result, which were tried again or cancelled. */
+  /** Tokens of attempts that left no result, because they were tried again or cancelled. */
   readonly supersededTokens: number
 }
 
-/** An attempt without a result. */
+/** An attempt that has no result yet. */
 export interface RunningAttempt extends AttemptName {
   /** `null` for this process. */
   readonly worker: string | null
@@ -59,8 +59,10 @@ export interface RunningAttempt extends AttemptName {
 }
 
 /**
- * Runs rollouts in this process. `run` rejects with ROLLOUT_CANCELLED when its signal aborts or the runner closes (the
- * rollout then has no result and runs again on resume), and with the store's error when nothing can be kept; else it resolves.
+ * A runner that is coordinated by this process. `run` rejects with ROLLOUT_CANCELLED when its signal aborts or the runner closes; the
+ * rollout then has no result and runs again on resume. It rejects with ROLLOUT_CONFLICT for a key that is under way, with the store's error
+ * when nothing can be kept, with the error of policy or gateway when these failed, and with the error of the workers when none can be had.
+ * Every other end resolves.
  */
 export interface InProcessRolloutRunner extends RolloutRunner {
   counts(): RolloutCounts
@@ -68,8 +70,8 @@ export interface InProcessRolloutRunner extends RolloutRunner {
   supersededTokens(): number
   /** The attempt that has run longest; `null` where none runs. */
   oldest(): RunningAttempt | null
-  /** Where its agents run: this process, and those that greeted. */
+  /** The workers that run its agents: this process, or those that have greeted. */
   readonly workers: RolloutWorkers
-  /** Cancels what is queued or running and resolves when nothing is. */
+  /** Cancels every rollout and resolves when none is left. */
   close(): Promise<void>
 }

@@ -244,7 +244,7 @@ test('a retryable failure gets a new attempt; the old one keeps its turns, witho
       attempt === 0 && call === 1 ? { error: new TrainError('POLICY_UNAVAILABLE', 'The engine is gone.') } : { content: 'yes' },
     agent: async (_, ask) => {
       await ask()
-      // A client of another kind words the failure in its own way.
+      // Another client words the failure in its own way.
       return (await ask().catch(() => Promise.reject(new Error('503 status code')))).content
     },
   })
@@ -311,7 +311,8 @@ test('a rollout that the environment failed runs again where it is asked for aga
 test('a reward whose process ended is asked once more', async () => {
   let calls = 0
   const reward = {
-    ...{ name: 'dies', close: async () => {} },
+    name: 'dies',
+    close: async () => {},
     score: async () => {
       if (++calls === 1) throw new TrainError('REWARD_PROCESS_DIED', 'It ended.')
       return { reward: 1, scores: {} }

@@ -22,9 +22,9 @@ import { watchStrayErrors } from './stray-errors.ts'
 import { toEpisode } from './to-episode.ts'
 import { createWorkerLinks, termsOfThisProcess, thisProcess } from './worker-links.ts'
 
-/** The policy is one for all rollouts, and where it is away the run ends: what it ended would spoil a step. */
+/** All rollouts share one policy, so its absence ends the run: rollouts that end for want of it would spoil a step. */
 const isOfPolicy = ({ boundary }: ErrorRecord) => boundary === 'policy' || boundary === 'gateway'
-/** As the store keeps workers. */
+/** The worker as the store keeps it. */
 const workerOf = ({ worker, agent }: CurrentAttempt) => (worker === thisProcess ? null : { name: worker, agent })
 
 interface RunningEntry {
@@ -35,7 +35,10 @@ interface RunningEntry {
 const older = (first: RunningEntry | null, next: RunningEntry): RunningEntry =>
   first && first.attempt.startedAt <= next.attempt.startedAt ? first : next
 
-/** Runs rollouts on workers, of which this process is one: begin, run the agent, close its URLs and tools, score, keep the result. Throws AGENT_INVALID for two agents of one name. */
+/**
+ * Runs rollouts on workers; this process is the only one where the options name none. A rollout begins in the store, runs its agent, closes
+ * its URLs and tools, is scored, and its result is kept. Throws AGENT_INVALID for two agents of one name.
+ */
 export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRolloutRunner {
   const { program, gateway, store, onEvent } = options
   const { concurrency = 32, limits = {}, retries = 2, maxLosses = 3, executor = createAttemptExecutor(options) } = options
@@ -51,7 +54,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   const tally = createRolloutTally()
   const idlers: (() => void)[] = []
   let closed: Error | null = null
-  /** Why no worker can be had. */
+  /** The reason why no worker can be had. */
   let failure: Error | null = null
 
   const unwatchPauses = gateway.onPause(links.pause)
@@ -91,7 +94,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     if (command.type === 'drop') void drop(entry)
   }
 
-  /** Another attempt follows the current one. */
+  /** Ends the current attempt without a result; another one follows. */
   function giveUp(entry: RolloutEntry, error: ErrorRecord): void {
     if (entry.attempt) entry.before = { worker: workerOf(entry.attempt), endedAt: preciseNow(), error }
     entry.attempt = null
@@ -107,20 +110,31 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     scheduler.tell({ type: 'begun', key: entry.request.key, attempt })
   }
 
-  /** Resolves when nothing of the attempt is on its way to the store any more. */
+  /** Resolves when no write of the attempt to the store is pending. */
   async function run(entry: RolloutEntry, number: number, worker: string): Promise<void> {
     const { key, split } = entry.request
     const { agent = null } = links.of(worker)
     const attempt: CurrentAttempt = {
-      ...{ number, worker, agent, startedAt: performance.now() },
-      ...{ stop: new AbortController(), lost: new AbortController(), result: null },
+      number,
+      worker,
+      agent,
+      startedAt: performance.now(),
+      stop: new AbortController(),
+      lost: new AbortController(),
+      result: null,
     }
     entry.attempt = attempt
     if (!entry.isAnnounced) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: key, attempt: number, split })
     entry.isAnnounced = true
     try {
       const result = await runRecordedAttempt({
-        ...{ request: entry.request, attempt, rolloutSpan: entry.span!, limits, agents: program.agents, gateway, store },
+        request: entry.request,
+        attempt,
+        rolloutSpan: entry.span!,
+        limits,
+        agents: program.agents,
+        gateway,
+        store,
         executor: links.of(worker),
         onOutcome: () => scheduler.tell({ type: 'result', worker, key, attempt: number }),
         onResult: tally.attempt,
@@ -159,12 +173,12 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     entry.settle.resolve(episode)
   }
 
-  /** The rollout has no result, because of `error`. */
+  /** Ends the rollout without a result, because of `error`. */
   async function fail(entry: RolloutEntry, error: unknown): Promise<void> {
     const { request, cancelling, number, span } = entry
     if (entries.get(request.key) !== entry) return
     leave(entry)
-    // Where this cannot be kept, the first error says more.
+    // If the store fails here too, the first error says more.
     await store.cancel(request.key, number).catch(() => {})
     if (span) endRolloutSpan(span, null, error)
     entry.settle.reject(failure ?? (error instanceof TrainError || !cancelling.signal.aborted ? error : cancelled(request.key, error)))
@@ -182,7 +196,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     if (entries.size === 0) for (const wake of idlers.splice(0)) wake()
   }
 
-  /** Sampled tokens of an attempt without result stay on record: the ledger accounts for them. */
+  /** Turns of an attempt without a result stay on record, because the ledger accounts for their tokens. */
   async function keepTurns({ request }: RolloutEntry, attempt: number, trajectories: readonly Trajectory[]): Promise<void> {
     tally.superseded(trajectories)
     await Promise.all(trajectories.flatMap(({ agent, turns }) => turns.map((turn) => store.appendTurn(request.key, attempt, agent, turn))))
@@ -205,7 +219,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     scheduler.tell({ type: 'cancel', key: entry.request.key })
   }
 
-  /** Cancels what there is, and what comes. */
+  /** Cancels every rollout, including those that are submitted later. */
   function stop(reason: Error): void {
     closed ??= reason
     for (const entry of [...entries.values()]) cancel(entry, closed)
@@ -222,7 +236,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     const settled = Promise.withResolvers<Episode>()
     const entry = createEntry(request, settled)
     entries.set(key, entry)
-    // What keeps the store from writing this fails the beginning of the rollout too.
+    // A store that cannot write this cannot begin the rollout either, and that error is reported.
     store.queue(request).catch(() => {})
     scheduler.tell({ type: 'submit', key })
     if (signal.aborted || closed) cancel(entry, closed ?? signal.reason)

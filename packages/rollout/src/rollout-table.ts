@@ -3,7 +3,7 @@ import type { Episode, RolloutRequest } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
 import type { AttemptResult } from './run-attempt.ts'
 
-/** An attempt that a worker has, or had last. */
+/** The attempt that a worker has or had last. */
 export interface CurrentAttempt {
   readonly number: number
   readonly worker: string
@@ -13,12 +13,12 @@ export interface CurrentAttempt {
   readonly startedAt: number
   /** Aborts when the agent is to stop. */
   readonly stop: AbortController
-  /** Aborts when its worker is lost: its result is not waited for. */
+  /** Aborts when its worker is lost and its result is no longer waited for. */
   readonly lost: AbortController
   result: AttemptResult | null
 }
 
-/** What this process has of a rollout without a result. Where it stands is in the scheduler's state, under the same key. */
+/** State that this process keeps for a rollout without a result. The scheduler keeps its status under the same key. */
 export interface RolloutEntry {
   readonly request: RolloutRequest
   /** Aborts when the rollout is cancelled. */
@@ -32,10 +32,10 @@ export interface RolloutEntry {
   number: number | null
   /** The attempt that the next one follows. */
   before: EndedAttempt | null
-  /** `null` where no worker has it. */
+  /** `null` while no worker has the rollout. */
   attempt: CurrentAttempt | null
   isAnnounced: boolean
-  /** Resolves when everything of earlier attempts is on record: the store refuses it once the next one has begun. */
+  /** Resolves when all turns of earlier attempts are on record. The store refuses them once the next attempt has begun. */
   recorded: Promise<void>
 }
 

@@ -12,7 +12,7 @@ import { setUpRunner } from './testing/set-up-runner.ts'
 const never = new AbortController().signal
 const user = { role: 'user', content: 'Go on.' } as const
 
-/** A runner without slots of its own, and workers that run its agent: one that is `dead` is never heard of again. */
+/** A runner without slots of its own, and workers that run its agent. A `dead` worker is never heard again. */
 function setUp({ delayMs = 0 } = {}) {
   const gateway = memoryGateway(() => ({ content: 'yes', delayMs }))
   const store = memoryStore()

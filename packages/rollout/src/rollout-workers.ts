@@ -2,52 +2,52 @@ import type { AttemptExecutor, WorkerHealth } from '@aworld-train/core'
 import type { AttemptName } from '@aworld-train/protocol'
 import type { WorkerTerms } from './scheduler/scheduler-state.ts'
 
-/** A place where agents run, as the coordinator reaches it. */
+/** The coordinator's connection to a place where agents run. */
 export interface WorkerLink extends AttemptExecutor {
-  /** The hash of the agent that it has; absent for this process. */
+  /** Hash of the worker's agent; absent for this process. */
   readonly agent?: string | undefined
-  /** The attempt is not the worker's any more: it is told so, and what `execute` returned for it is not waited for. */
+  /** Takes the attempt from the worker: the worker is told so, and the result of `execute` is no longer waited for. */
   fence?(attempt: AttemptName): void
-  /** The result of the attempt is dealt with; it need not be sent again. */
+  /** Tells the worker that the result of the attempt is dealt with and need not be sent again. */
   kept?(attempt: AttemptName): void
-  /** The worker is no more, as it left or was silent for its lease: what it had begins again elsewhere, and it has to greet again. */
+  /** Ends the worker's session: it left, or was silent for its lease. Its attempts begin again elsewhere, and it must greet again. */
   dismiss?(): void
 }
 
 export interface WorkerGreeting extends WorkerTerms {
   readonly name: string
-  /** Another one under the same name has nothing of what this one had. */
+  /** Identifies the process; a new process under the same name holds nothing that this one held. */
   readonly incarnation: string
   /** It takes no further attempts. */
   readonly isDraining: boolean
-  /** Attempts that it has from before, running or with a result that was not kept yet. */
+  /** Attempts that it already holds: running ones, and ones whose result has not been kept yet. */
   readonly holding: readonly AttemptName[]
   readonly link: WorkerLink
 }
 
-/** The workers of a runner. A worker is asked for nothing before it has greeted. */
+/** The workers of a runner. A worker gets no work before it has greeted. */
 export interface RolloutWorkers {
-  /** A worker is there, or there again: attempts that are still its own go on, and others are fenced. */
+  /** A worker connects or reconnects. Attempts that are still its own go on; others are fenced. */
   hello(greeting: WorkerGreeting): void
-  /** The worker was heard of, with the attempts that it has: its lease begins anew. */
+  /** The worker was heard and names the attempts that it holds. Its lease begins anew. */
   beat(name: string, holding: readonly AttemptName[]): void
-  /** It has a result that nobody waits for: one that came before, or is not its own. */
+  /** It sent a result that nobody waits for: a repeated one, or one of an attempt that is not its own. */
   result(name: string, attempt: AttemptName): void
-  /** Its connection ended; until its grace ends it may greet again. */
+  /** Its connection ended; it may greet again until its grace ends. */
   disconnect(name: string): void
   /** It takes no further attempts. */
   drain(name: string): void
-  /** It is gone: what it has begins again at once, and does not count as lost. */
+  /** It left. Its attempts begin again at once and do not count as lost. */
   leave(name: string): void
-  /** Its process has ended, as whoever started it says: what it has begins again at once, and counts as lost. */
+  /** Its launcher reports that its process has ended. Its attempts begin again at once and count as lost. */
   exit(name: string): void
-  /** No worker can be had: rollouts that wait, and those that come, fail with `error`; those that run are cancelled. */
+  /** No worker can be had. Waiting and later rollouts fail with `error`; running ones are cancelled. */
   fail(error: Error): void
-  /** Those outside this process; one that was lost stays until it greets again. */
+  /** Workers outside this process. A lost one stays listed until it greets again. */
   rows(): readonly WorkerHealth[]
 }
 
-/** Workers of other processes, which greet a runner once they have its side. */
+/** Workers of other processes. They greet the runner after `attach`. */
 export interface WorkerSource {
   attach(workers: RolloutWorkers): void
 }

@@ -22,7 +22,7 @@ export interface AttemptOptions {
   readonly request: RolloutRequest
   readonly attempt: number
   readonly limits: RolloutRequest['limits'] & { readonly timeoutMs: number }
-  /** Those of the program, by which the gateway serves them. */
+  /** Agents of the program, as the gateway serves them. */
   readonly agents: readonly { readonly name: string; readonly trainable: boolean; readonly model?: string | undefined }[]
   readonly gateway: PolicyGateway
   readonly executor: AttemptExecutor
@@ -53,12 +53,13 @@ export interface AttemptResult {
 }
 
 /**
- * The coordinator's side of an attempt: opens its URLs, has its agent run, closes them, and decides why it ended. Whatever the agent
- * does, this resolves, also where its worker is lost; rejects when the session cannot be opened, and with other errors of the executor.
+ * The coordinator's side of an attempt: it opens the URLs, has the agent run, closes the URLs, and decides why the attempt ended. It
+ * resolves whatever the agent does, also when the worker is lost. It rejects when the session cannot be opened, and with other errors of
+ * the executor.
  */
 export async function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
   const { request, attempt, limits, agents, gateway, executor, span, signal, lost } = options
-  // The other columns of a row are for the reward alone: they may hold the answer.
+  // Other columns of a row may hold the answer, so only the reward gets them.
   const { extraInfo: _, ...task } = request.task
   const { maxTurns, maxToolCalls, timeoutMs } = limits
   const traceHeaders = traceHeadersOf(span)
@@ -88,7 +89,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     limits: { maxTurns, maxToolCalls, timeoutMs },
     traceHeaders,
   }
-  // The URLs end at once where the agent's side says that the agent has ended; closing twice is closing once.
+  // The URLs close as soon as the agent's side says that the agent has ended; closing them twice does no harm.
   const end = () => void session.close()
   const outcome = await orAborted(executor.execute(assignment, { signal, onEnd: end }), lost).catch(async (error: unknown) => {
     const code = error instanceof TrainError ? error.code : null
@@ -114,7 +115,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   }
 }
 
-/** What stands in for the outcome of an agent's side that is gone. */
+/** Stands in for the outcome of an agent's side that is gone. */
 function withoutOutcome(error: TrainError, startedAt: number): AttemptOutcome {
   return {
     end: { kind: 'abandoned' },

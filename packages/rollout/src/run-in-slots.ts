@@ -3,8 +3,8 @@ import { createSchedulerState, type SchedulerCommand } from './scheduler/schedul
 import { termsOfThisProcess, thisProcess } from './worker-links.ts'
 
 /**
- * Has the scheduler of rollouts run work that is no rollout: in the order of `keys`, which differ, as much at a time as there are slots,
- * and each once. Resolves when all has ended; rejects with the first rejection of `work`.
+ * Lets the scheduler of rollouts run other work: each of the distinct `keys` once and in order, at most `slots` at a time. Resolves when
+ * all have ended; rejects with the first rejection of `work`.
  */
 export async function runInSlots(keys: readonly string[], slots: number, work: (key: string) => Promise<void>): Promise<void> {
   if (keys.length === 0) return

@@ -8,7 +8,7 @@ import { type AttemptOptions, type AttemptResult, runAttempt } from './run-attem
 export interface RecordedAttemptOptions extends Pick<AttemptOptions, 'request' | 'agents' | 'onOutcome' | 'onWarning'> {
   readonly attempt: CurrentAttempt
   readonly rolloutSpan: Span
-  /** Where the request has none of its own. */
+  /** Limits for a request that sets none of its own. */
   readonly limits: RolloutLimits
   readonly gateway: PolicyGateway
   readonly store: RolloutWriter
@@ -17,7 +17,9 @@ export interface RecordedAttemptOptions extends Pick<AttemptOptions, 'request' |
   readonly onResult: (result: AttemptResult) => void
 }
 
-/** Runs an attempt within its span, with each of its turns on disk before the agent has it. Rejects with the store's error, and as `runAttempt` does. */
+/**
+ * Runs an attempt within its span. Each turn is on disk before the agent has it. Rejects with the store's error, and as `runAttempt` does.
+ */
 export async function runRecordedAttempt(options: RecordedAttemptOptions): Promise<AttemptResult> {
   const { request, attempt, rolloutSpan, agents, gateway, store, executor, onOutcome, onResult, onWarning } = options
   const { number, stop, lost } = attempt
@@ -25,7 +27,14 @@ export async function runRecordedAttempt(options: RecordedAttemptOptions): Promi
   const limits = { ...options.limits, ...definedOnly(request.limits) }
   let storeFailure: TrainError | null = null
   const result = await runAttempt({
-    ...{ request, attempt: number, agents, gateway, executor, span, onOutcome, onWarning },
+    request,
+    attempt: number,
+    agents,
+    gateway,
+    executor,
+    span,
+    onOutcome,
+    onWarning,
     limits: { ...limits, timeoutMs: limits.timeoutMs ?? defaultAttemptMs },
     signal: stop.signal,
     lost: lost.signal,
@@ -47,7 +56,7 @@ export async function runRecordedAttempt(options: RecordedAttemptOptions): Promi
   return result
 }
 
-/** Without undefined members, so that an undefined limit of a request leaves the runner's own in force. */
+/** Drops undefined members, so that an undefined limit of a request leaves the runner's own in force. */
 function definedOnly<T extends object>(value: T): Partial<T> {
   return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as Partial<T>
 }

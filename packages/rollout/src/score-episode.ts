@@ -11,7 +11,7 @@ export interface Scoring {
   readonly scoreUnfinished: ScoreUnfinished
 }
 
-/** The episode with its reward, where it gets one. An episode whose reward function fails has failed. */
+/** Returns the episode with its reward, if it gets one. An episode whose reward function fails has failed. */
 export async function scoreEpisode(
   episode: Episode,
   { task }: RolloutRequest,
@@ -26,7 +26,7 @@ export async function scoreEpisode(
   try {
     const score = () => inRewardSpan(span, reward.name, () => reward.score({ task, episode, answer: answerKey(task.id) }, signal))
     const output = await score().catch((error: unknown) => {
-      // Its process may have ended for another episode's sake.
+      // Another episode may have ended the process of the reward.
       if (error instanceof TrainError && error.retryable && !signal.aborted) return score()
       throw error
     })

@@ -2,7 +2,7 @@ import { type AgentEnd, type ErrorRecord, StopReason, TrainError, type Trajector
 
 export interface StopInput {
   readonly end: AgentEnd
-  /** Why the agent was told to stop before its end, `null` when it was not. */
+  /** Why the agent was told to stop before its end; `null` when it was not. */
   readonly aborted: ErrorRecord | null
   /** The first limit or failure that the gateway met. */
   readonly policyFailure: Error | null
@@ -16,12 +16,12 @@ export interface StopDecision {
   readonly error: ErrorRecord | undefined
 }
 
-/** Why an episode ended. A limit outweighs an answer given after it; a failure that the agent got over does not. */
+/** Decides why an episode ended. A limit outweighs an answer given after it; a failure that the agent overcame does not. */
 export function decideStop({ end, aborted, policyFailure, environmentFailure, trajectories }: StopInput): StopDecision {
   const failure = policyFailure === null ? null : toTrainError(policyFailure, 'POLICY_UNAVAILABLE').toRecord()
   const limit = limitOf(aborted) ?? limitOf(failure)
   if (limit) return limit
-  // An abort that is no limit is a failure of what the rollout runs in.
+  // An abort without a limit is a failure of what surrounds the rollout.
   if (aborted) return { stopReason: 'failed', error: aborted }
   if (end.kind === 'abandoned')
     return { stopReason: 'failed', error: new TrainError('AGENT_FAILED', 'The agent did not return.').toRecord() }
@@ -53,7 +53,7 @@ function limitOf(error: ErrorRecord | null): StopDecision | null {
   return { stopReason: named.success ? named.data : 'turn-limit', error }
 }
 
-/** The turn an answer was taken from: the latest one that says it, else the latest. */
+/** The turn that an answer was taken from: the latest one that contains it, else the latest. */
 function answerTurn(answer: string | null, trajectories: readonly Trajectory[]): Turn | undefined {
   const turns = inOrder(trajectories)
   const text = answer?.trim()

@@ -8,15 +8,15 @@ interface ErrorOwner {
   charge(error: unknown): boolean
 }
 
-/** Promises, timers and sockets carry the owner of the code that made them, wherever their error comes out. */
+/** Promises, timers and sockets carry the owner of the code that made them, wherever their error surfaces. */
 const owners = new AsyncLocalStorage<ErrorOwner>()
 
-/** Runs an agent. What it and its tools leave unhandled is charged to `owner` while this process watches for such errors. */
+/** Runs an agent. Errors that it and its tools leave unhandled are charged to `owner`, while this process watches for such errors. */
 export function withErrorOwner<T>(owner: ErrorOwner, run: () => T): T {
   return owners.run(owner, run)
 }
 
-/** Those who watch. They are of the process, as its errors are: each would add its own listeners, and Node warns of many. */
+/** Listeners of this process. They share one handler for each event, because Node warns of many. */
 const reports = new Set<(message: string) => void>()
 
 function take(error: unknown): void {
@@ -28,8 +28,8 @@ function take(error: unknown): void {
 }
 
 /**
- * Keeps this process alive where a promise is rejected or a timer throws and nobody handles it, as client libraries do when a server
- * hangs up. What is of no attempt that goes on is reported. The function that it returns ends that.
+ * Keeps this process alive when a rejection or an exception goes unhandled, as client libraries cause when a server hangs up. Errors of no
+ * running attempt are reported. The returned function ends this.
  */
 export function watchStrayErrors(report: (message: string) => void): () => void {
   if (reports.size === 0) process.on('unhandledRejection', take).on('uncaughtException', take)

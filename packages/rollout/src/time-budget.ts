@@ -5,7 +5,7 @@ export interface TimeBudget {
   stop(): void
 }
 
-/** Calls `onSpent` once `budgetMs` have passed without the times in which the clock was stopped. */
+/** Calls `onSpent` after `budgetMs`, not counting the times when the clock was stopped. */
 export function createTimeBudget(budgetMs: number, onSpent: () => void): TimeBudget {
   let remainingMs = budgetMs
   let since = performance.now()

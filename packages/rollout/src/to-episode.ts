@@ -1,7 +1,7 @@
 import type { Episode, RolloutRequest } from '@aworld-train/protocol'
 import type { AttemptResult } from './run-attempt.ts'
 
-/** The result of an attempt as an episode that is not scored yet. */
+/** The result of an attempt as an episode without a score yet. */
 export function toEpisode(request: RolloutRequest, attempt: number, result: AttemptResult): Episode {
   const { key, task, group, sample, split } = request
   const { trajectories, edges, toolCalls, answer, messages, stopReason, error, timing } = result

@@ -11,7 +11,7 @@ export interface JournalledCall {
   readonly name: string
   /** JSON text. */
   readonly arguments: string
-  /** Answered in this process: a function, an agent, or a call that names no tool or has no valid arguments. */
+  /** Whether it is answered in the agent's process: a function, an agent, or a call that names no tool or has no valid arguments. */
   readonly isFunction?: boolean
 }
 
@@ -27,12 +27,12 @@ export interface ToolJournalOptions {
 
 /** Counts the tool calls of one attempt, keeps their records and holds their budget. */
 export interface ToolJournal {
-  /** Runs a call. Rejects with AGENT_LIMIT past the budget, with the signal's reason when that aborts, else with what `run` rejects with. */
+  /** Runs a call. Rejects with AGENT_LIMIT beyond the budget, with the signal's reason when it aborts, else as `run` does. */
   run(call: JournalledCall, run: (signal: AbortSignal) => Promise<ToolResult>): Promise<ToolResult>
   counts(): { readonly calls: number; readonly errors: number; readonly functions: number }
   /** The oldest call that has no answer yet. */
   open(): { readonly name: string; readonly startedAt: number } | null
-  /** All calls in the order they began; those that still run are ended. */
+  /** All calls in the order in which they began. Calls that still run are ended first. */
   calls(): ExecutedToolCall[]
 }
 
@@ -43,7 +43,7 @@ interface Entry {
   result: ToolResult
 }
 
-/** Bytes of base64 that are kept of the images of one rollout. */
+/** Most bytes of base64 that are kept of the images of one attempt. */
 const maxImageBytes = 2 ** 20
 
 export function createToolJournal({

@@ -5,29 +5,34 @@ import { createWorkerRows } from './worker-rows.ts'
 /** The name of the worker that is this process. */
 export const thisProcess = 'this process'
 
-/** What a worker that is this process says of itself: it is never away, and never lost. */
+/** Greeting of this process as a worker, which is never away and never lost. */
 export const termsOfThisProcess = (slots: number) => ({
-  ...{ slots, leaseMs: Number.POSITIVE_INFINITY, graceMs: 0, stopMs: Number.POSITIVE_INFINITY },
-  ...{ incarnation: thisProcess, isDraining: false, holding: [] },
+  slots,
+  leaseMs: Number.POSITIVE_INFINITY,
+  graceMs: 0,
+  stopMs: Number.POSITIVE_INFINITY,
+  incarnation: thisProcess,
+  isDraining: false,
+  holding: [],
 })
 
 export interface WorkerLinksOptions {
   readonly state: SchedulerState
   readonly tell: (event: SchedulerEvent) => void
-  /** No worker can be had. */
+  /** Called when no worker can be had. */
   readonly fail: (error: Error) => void
 }
 
-/** How a runner reaches its workers, and what its scheduler is told of them. */
+/** The runner's connections to its workers, and the reports about these to its scheduler. */
 export interface WorkerLinks {
   readonly workers: RolloutWorkers
   /** The link of a worker that was assigned something. */
   of(worker: string): WorkerLink
   /** The link of a worker that may be gone. */
   find(worker: string): WorkerLink | undefined
-  /** Carries out what concerns workers alone. */
+  /** Carries out the part of a command that concerns workers alone. */
   carryOut(command: SchedulerCommand): void
-  /** Stops the clocks of all workers, or has them go on. */
+  /** Stops the clocks of all workers, or starts them again. */
   pause(paused: boolean): void
   /** An attempt was lost with its worker. */
   lostAttempt(worker: string): void
@@ -42,7 +47,7 @@ export function createWorkerLinks({ state, tell, fail }: WorkerLinksOptions): Wo
     hello({ name, link, ...greeting }) {
       links.set(name, link)
       if (name !== thisProcess) rows.hello(name, greeting.slots)
-      // Its clocks may stand still since before its connection was lost.
+      // A worker may have lost its connection while its clocks were stopped.
       if (isPaused) link.hold()
       else link.resume()
       tell({ ...greeting, type: 'hello', worker: name })

@@ -1,18 +1,18 @@
 import type { WorkerHealth, WorkerStatus } from '@aworld-train/core'
 import type { SchedulerState, WorkerState } from './scheduler/scheduler-state.ts'
 
-/** The workers outside this process that were heard of, for whoever looks on. */
+/** Workers outside this process that have greeted, for observers. */
 export interface WorkerRows {
   hello(name: string, slots: number): void
   heard(name: string): void
   /** An attempt was lost with it. */
   lostAttempt(name: string): void
-  /** It has gone as it said. */
+  /** It left on its own word. */
   left(name: string): void
   rows(): readonly WorkerHealth[]
 }
 
-/** Workers that are lost, the last of them, which are still named. */
+/** Most lost workers that are still listed. */
 const mostLost = 100
 
 export function createWorkerRows({ workers, jobs }: SchedulerState): WorkerRows {

@@ -2,7 +2,7 @@ import { stableStringify } from '@aworld-train/core'
 import { type AnswerKey, TrainError } from '@aworld-train/protocol'
 import type { ChannelAnswers } from './channel-types.ts'
 
-/** The answers of rows under way. A runner calls `answerKey`, and the check of a submission calls `has`. */
+/** Answers of the rows under way. A runner calls `answerKey`, and the check of a submission calls `has`. */
 export function createChannelAnswers(): ChannelAnswers {
   const byTask = new Map<string, { readonly answer: AnswerKey; readonly holders: Set<string> }>()
   const tasks = new Map<string, string>()

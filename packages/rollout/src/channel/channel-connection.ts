@@ -16,7 +16,7 @@ export interface ChannelConnection extends EngineConnection, Omit<FramedSocket, 
 export interface ConnectionOptions {
   readonly socket: WebSocket
   readonly limits: ChannelServerLimits
-  /** Called for one frame after another, each when the one before was dealt with. */
+  /** Called for each frame in order, once the call for the previous frame has resolved. */
   readonly onFrame: (frame: DriverFrame) => Promise<void> | void
   readonly onClose: () => void
   readonly tally: Pick<ChannelTally, 'bytes' | 'received' | 'sent'>

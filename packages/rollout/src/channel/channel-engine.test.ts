@@ -43,7 +43,7 @@ function hello(overrides: Partial<ChannelHello> = {}): ChannelHello {
   }
 }
 
-/** The end of a line that keeps what it is sent. */
+/** A connection that records what it is sent. */
 function line(): EngineConnection & { readonly sent: { readonly message: ServiceMessage; readonly arrays: ChannelArrays | undefined }[] } {
   const sent: { message: ServiceMessage; arrays: ChannelArrays | undefined }[] = []
   return { sent, send: (message, arrays) => void sent.push({ message, arrays }) }
@@ -156,7 +156,7 @@ describe('a call', () => {
     engine.link.answer(connection, answer([], overrides)[0], arrays)
     await expect(result).rejects.toMatchObject({ code, retryable })
     expect(engine.link.calls()).toBe(0)
-    // Tokens of a call that was given up were drawn: they are handed over to be counted.
+    // Tokens of a call that was given up were drawn, so they are handed over to be counted.
     expect(handed).toEqual(code === 'POLICY_ABORTED' ? Array.from(arrays['ids']!) : [])
   })
 

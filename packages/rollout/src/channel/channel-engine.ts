@@ -17,11 +17,11 @@ interface Call {
   readonly request: GenerateRequest
   readonly resolve: (result: GenerateResult) => void
   readonly reject: (error: unknown) => void
-  /** Its number in the connection that carries it; `null` while it waits for a connection. */
+  /** Its number on the connection that carries it; `null` while it waits for a connection. */
   id: number | null
 }
 
-/** Where the calls of a rollout go. */
+/** The connection that carries the calls of a rollout. */
 interface Route {
   connection: EngineConnection | null
   readonly calls: Set<Call>
@@ -115,7 +115,7 @@ export function createChannelEngine(options: ChannelEngineOptions): ChannelEngin
     }
     if (maxVersion < minVersion) throw wrong(`was sampled by weights from ${minVersion} to ${maxVersion}`)
     if (finish !== 'aborted' && ids.length === 0) throw wrong('has no token')
-    // Trainers say "stop" for a completion that reached its limit too.
+    // Trainers also say "stop" for a completion that reached its limit.
     const stopped = stopTokenIds.includes(ids.at(-1) ?? -1)
     const full = ids.length >= request.sampling.maxTokens && !stopped && request.sampling.stop.length === 0
     const unified = finish === 'stop' && full ? 'length' : finish
@@ -156,7 +156,7 @@ export function createChannelEngine(options: ChannelEngineOptions): ChannelEngin
         routes.set(key, { connection, calls: new Set() })
         return
       }
-      // The same connection submitted it again: its calls are under way.
+      // The same connection submitted it again, so its calls are under way.
       if (route.connection === connection) return
       for (const call of route.calls) {
         if (route.connection === null || call.id === null) continue
@@ -180,7 +180,7 @@ export function createChannelEngine(options: ChannelEngineOptions): ChannelEngin
       routes.delete(key)
     },
     answer(connection, message: ChannelGenerated | ChannelGenerateFailed, arrays) {
-      // A completion that nobody waits for any more was sampled all the same.
+      // A completion that nobody waits for was sampled all the same.
       if (message.type === 'generated') sampled += arrays['ids']?.length ?? 0
       const call = lines.get(connection)?.calls.get(message.id)
       if (!call) return

@@ -53,7 +53,7 @@ describe('a driver is rejected', () => {
       code: 'TEMPLATE_MISMATCH',
       message: expect.stringMatching(/the first that differs is 4\. The trainer has … \[.*65.*\] ".*A.*", the service … \[/s),
     })
-    // Nothing of it stays: one that renders alike is welcome.
+    // Nothing of the rejected trainer stays: one that renders alike is welcome.
     expect((await started.connect()).welcome.needFiles).toBe(false)
   })
 
@@ -128,7 +128,7 @@ describe('a connection is closed', () => {
     await using started = await startChannel(model, { limits: { maxBufferedBytes: 1_000 } })
     const driver = await started.connect({ sample: () => 'never' })
     driver.pauseReading()
-    // Six characters each in the key that every answer repeats.
+    // Each takes six characters in the key, which every answer repeats.
     const uid = 'ü'.repeat(500)
     for (let sample = 0; sample < 10_000 && started.channel.counts().connections > 0; sample += 200) {
       for (let more = 0; more < 200; more++) void driver.submit({ uid, sample: sample + more })

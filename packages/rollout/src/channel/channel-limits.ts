@@ -1,6 +1,6 @@
 import type { ChannelServerLimits } from './channel-types.ts'
 
-/** The limits of a channel server where its options name none. */
+/** Default limits of a channel server. */
 export const defaultChannelLimits: ChannelServerLimits = {
   maxFrameBytes: 256 * 1024 * 1024,
   maxBufferedBytes: 256 * 1024 * 1024,

@@ -14,7 +14,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 
 const nameOf = ({ run, incarnation, worker }: ChannelHello) => JSON.stringify([run, incarnation, worker])
 
-/** How far the greeting of a connection has come. */
+/** Progress of a connection's greeting. */
 interface Greeting {
   phase: 'hello' | 'files' | 'ready'
   hello: ChannelHello | null
@@ -47,7 +47,7 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
   let beaten = performance.now()
   const beats = setInterval(() => {
     const now = performance.now()
-    // After a pause of this process, messages that came meanwhile have not been read yet, so no connection counts as silent.
+    // Messages that arrived while this process stood still have not been read yet, so no connection counts as silent.
     const paused = now - beaten > 2 * limits.pingMs
     beaten = now
     for (const connection of connections) connection.beat(paused ? 0 : now)
@@ -77,7 +77,7 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
     return Array.from(sessions.values(), (session) => session.hello).some((other) => other.run !== run || other.incarnation === incarnation)
   }
 
-  /** A newer start of a run ends the older ones, whose rollouts were sampled by weights that are gone. */
+  /** A newer start of a run ends the older ones: their rollouts were sampled by weights that are gone. */
   async function enter({ run, incarnation }: ChannelHello): Promise<void> {
     const takesOver = await runs.enter(run, incarnation)
     for (const [name, session] of sessions) {

@@ -1,12 +1,12 @@
 import type { DriverMessage, ServiceMessage } from '@aworld-train/protocol'
 import type { ChannelOutcome, ChannelTotals } from './channel-types.ts'
 
-/** What a channel server has counted since its start. */
+/** Counts of a channel server since its start. */
 export interface ChannelTally {
   readonly totals: ChannelTotals
   received(message: DriverMessage): void
   sent(message: ServiceMessage): void
-  /** Bytes of a frame in either direction. */
+  /** Counts a frame and its bytes. */
   bytes(direction: 'received' | 'sent', count: number): void
   ended(outcome: ChannelOutcome): void
   rejected(): void

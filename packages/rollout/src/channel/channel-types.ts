@@ -63,15 +63,15 @@ export interface EngineLink {
   check(hello: ChannelHello, renderedIds: Int32Array, isBound: () => boolean): Promise<void>
   /** A driver has connected; its answers may come from now on. */
   join(connection: EngineConnection): void
-  /** From now on calls of rollout `key` go to `connection`; with `null` they wait for one. Calls that waited are sent. */
+  /** Sends calls of rollout `key` to `connection`, those that waited first; with `null` they wait for a connection. */
   connect(key: string, connection: EngineConnection | null): void
-  /** The connection is gone: its calls wait for the next one of their rollout. */
+  /** The connection is gone. Its calls wait for the next connection of their rollout. */
   disconnect(connection: EngineConnection): void
-  /** The rollout has ended: no call of it is sent any more, and those that wait fail with `reason`. */
+  /** The rollout has ended. Its calls are no longer sent, and waiting ones fail with `reason`. */
   release(key: string, reason: TrainError): void
   /** Takes an answer of a driver. */
   answer(connection: EngineConnection, message: ChannelGenerated | ChannelGenerateFailed, arrays: ChannelArrays): void
-  /** New weights sample; `restart` where an older version may follow a newer one. */
+  /** New weights sample. `restart` means that an older version may follow a newer one. */
   weights(version: number, options?: { readonly restart: boolean }): void
   /** Calls under way. */
   calls(): number
@@ -88,12 +88,12 @@ export interface RowTask {
 /** Throws ROLLOUT_INVALID for a row that is no task. */
 export type ToTask = (row: ChannelDatasetRow, submit: ChannelSubmit) => RowTask
 
-/** Answers of the rows that are under way. Only what scores gets this object. */
+/** Answers of the rows under way. Only the scoring side gets this object. */
 export interface ChannelAnswers {
   /** Keeps an answer until each rollout that holds it releases it. */
   hold(key: string, answer: AnswerKey): void
   release(key: string): void
-  /** The answer to a task under way; one that is `null` for a task that is not. */
+  /** The answer to a task under way; for another task, one whose `groundTruth` is `null`. */
   answerKey(taskId: string): AnswerKey
   has(taskId: string): boolean
 }
@@ -106,7 +106,7 @@ export interface ChannelOutcome {
   readonly partition: ChannelPartition
   /** `sent` may come more than once for a key, after a reconnect. */
   readonly outcome: 'sent' | 'accepted' | 'refused' | 'cancelled' | 'superseded' | 'lost'
-  /** For `sent`: how many rows the result has, their tokens with mask 1, and the sampled tokens that no row has, by reason. */
+  /** For `sent`: number of rows of the result, their tokens with mask 1, and the sampled tokens that no row has, by reason. */
   readonly rows?: number | undefined
   readonly maskTokens?: number | undefined
   readonly omitted?: Readonly<Partial<Record<UntrainedReason, number>>> | undefined
@@ -119,7 +119,7 @@ export interface ChannelServerLimits {
   readonly maxFrameBytes: number
   /** Bytes that wait for a driver that does not read; above it the connection is cut. Default 256 MiB. */
   readonly maxBufferedBytes: number
-  /** Connections at once. Default 4,096. */
+  /** Most connections at once. Default 4,096. */
   readonly maxConnections: number
   /** A driver must have said hello by then. Default 10,000. */
   readonly helloMs: number
@@ -127,7 +127,7 @@ export interface ChannelServerLimits {
   readonly filesMs: number
   /** Default 15,000. */
   readonly pingMs: number
-  /** A connection that says nothing this long is dead. Default 45,000. */
+  /** A connection that is silent this long is dead. Default 45,000. */
   readonly deadMs: number
 }
 
@@ -136,22 +136,22 @@ export interface ChannelServerOptions {
   readonly service: RolloutService
   readonly engine: ChannelEngine
   readonly store: Pick<RunProgress, 'getState' | 'setState'>
-  /** Made by `createChannelAnswers`; the runner of `service` calls its `answerKey`. */
+  /** Made by `createChannelAnswers`. The runner of `service` calls its `answerKey`. */
   readonly answers: ChannelAnswers
   readonly toTask: ToTask
   /** The text that the reward scored, for the driver's record; the episode's answer where absent. */
   readonly solution?: ((episode: Episode) => string) | undefined
   /** Default `all`. */
   readonly rows?: RowSelection | undefined
-  /** `native`: the trainer scores; the runner of `service` has no reward. Default `service`. */
+  /** `native`: the trainer scores, and the runner of `service` has no reward. Default `service`. */
   readonly reward?: 'service' | 'native' | undefined
   /** An episode that ended at a limit is trained with its reward (default), or fails, so that the driver replaces its group. */
   readonly incompleteEpisodes?: DriverRowOptions['incompleteEpisodes']
-  /** Longest attempt of a rollout, as the runner of `service` has it; messages name it. */
+  /** Longest attempt of a rollout, as set in the runner of `service`; messages name it. */
   readonly rolloutTimeoutMs?: number | null | undefined
-  /** Longest answer of one model call, in tokens; what is left of a row's response by default. */
+  /** Longest answer of one model call, in tokens. Default: the rest of the row's response. */
   readonly maxCompletionTokens?: number | null | undefined
-  /** How long rollouts of a lost connection are kept. Default 30,000. */
+  /** How long the rollouts of a lost connection are kept. Default 30,000. */
   readonly graceMs?: number | undefined
   readonly limits?: Partial<ChannelServerLimits> | undefined
   readonly onOutcome?: ((outcome: ChannelOutcome) => void) | undefined
@@ -193,6 +193,6 @@ export interface ChannelServer {
   counts(): ChannelCounts
   /** Ends all connections, as when the port closes; rollouts go on for the grace period. */
   disconnect(): void
-  /** Ends all connections and cancels what they submitted. */
+  /** Ends all connections and cancels their submissions. */
   close(): Promise<void>
 }

@@ -22,7 +22,7 @@ function toToolCall(call: unknown, index: number): ToolCall {
   }
 }
 
-/** A message in OpenAI's form as ours. */
+/** Converts a message in OpenAI's form to ours. */
 function toMessage(message: Plain): Message {
   const role = MessageRole.safeParse(message['role'])
   if (!role.success)
@@ -48,7 +48,7 @@ function toTool(tool: unknown): ToolDefinition {
 
 const pick = ({ name, description, parameters = {} }: Plain) => ({ name, ...(description !== undefined && { description }), parameters })
 
-/** How many ids a message shows on either side of a difference. */
+/** Most ids that an error shows after a difference. */
 const shown = 12
 
 /** Renders the driver's conversation and compares ids. Throws TEMPLATE_MISMATCH at the first that differs. */

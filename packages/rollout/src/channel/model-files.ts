@@ -17,7 +17,7 @@ export function filesHash(files: ReadonlyMap<string, Uint8Array>): string {
   return hash.digest('hex')
 }
 
-/** Writes files to `directory` at once or not at all; files that stand there already are as good. */
+/** Writes files to `directory` atomically. Files that are already there are left as they are. */
 export async function writeModelFiles(directory: string, files: ReadonlyMap<string, Uint8Array>): Promise<void> {
   const parent = join(directory, '..')
   await mkdir(parent, { recursive: true })

@@ -68,7 +68,7 @@ export function engineGateway(engine: ChannelEngine): MemoryGateway {
 
 export interface ChannelSetting
   extends Partial<Pick<ChannelServerOptions, 'rows' | 'reward' | 'graceMs' | 'limits' | 'rolloutTimeoutMs' | 'toTask'>> {
-  /** The agent; asks the policy `calls` times where absent. */
+  /** The agent; by default it asks the policy `calls` times. */
   readonly run?: (gateway: MemoryGateway) => AgentProgram['run']
   readonly calls?: number
   readonly concurrency?: number
@@ -166,7 +166,7 @@ export async function startChannel(model: { readonly directory: string; readonly
   }
 }
 
-/** "ok" and the stop token. */
+/** The tokens of "ok", and the stop token. */
 export const sampled: Sampled = { ids: [111, 107, 257], logprobs: [-0.1, -0.2, -0.3] }
 
 /** Waits until `condition` holds, at most five seconds. */

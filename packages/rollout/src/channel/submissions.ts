@@ -42,7 +42,7 @@ export interface Submissions {
   cancel(session: DriverSession, key: string, reason: string): void
   /** Its rollouts wait for the next connection of their driver, for the grace period. */
   leave(connection: ChannelConnection): number
-  /** Cancels all of a worker, because a newer start of its run is there. */
+  /** Cancels every submission of a worker, because a newer start of its run is connected. */
   supersede(session: DriverSession): void
   started(key: string): void
   report(key: string, outcome: ChannelOutcome['outcome'], more?: Partial<ChannelOutcome>): void
@@ -118,7 +118,7 @@ export function createSubmissions(options: Options): Submissions {
     answers.release(submission.key)
     // The end of the service cut it off; its driver submits it again when the service is back.
     if (ending.status === 'cancelled' && service.counts().stopping) return
-    // Without a connection the result waits in the store until it is asked for again.
+    // Without a connection the result stays in the store until it is asked for again.
     if (submission.connection) sendResult(submission.connection, frameOf(submission, ending))
   }
 

@@ -18,7 +18,7 @@ export interface RequestOptions {
   readonly maxCompletionTokens?: number | null | undefined
 }
 
-/** A submission as a rollout: the trainer's sampling, its lengths as limits, its deadline as the budget of an attempt. */
+/** Turns a submission into a rollout: the trainer's sampling, its lengths as limits, its deadline as the budget of an attempt. */
 export function toRolloutRequest(submit: ChannelSubmit, options: RequestOptions): RolloutRequest {
   const { hello, task, kind, policy, rolloutTimeoutMs } = options
   const maxCompletionTokens = options.maxCompletionTokens ?? Number.POSITIVE_INFINITY
@@ -47,7 +47,7 @@ export function toRolloutRequest(submit: ChannelSubmit, options: RequestOptions)
   }
 }
 
-/** Throws ROLLOUT_INVALID for a key that is not that of its parts, and of the run and incarnation that said hello. */
+/** Throws ROLLOUT_INVALID for a key that does not consist of its parts and of the run and incarnation that said hello. */
 export function requireOwnKey({ key, partition, step, uid, sample }: ChannelSubmit, { run, incarnation }: ChannelHello): void {
   const parts = parseChannelKey(key)
   const expected = { run, incarnation, partition, step, uid, sample }

@@ -71,7 +71,7 @@ export function toResult(
   return { message, arrays, assembly }
 }
 
-/** A rollout without an episode. */
+/** The result of a rollout without an episode. */
 export function toFailedResult(key: string, error: ErrorRecord): ResultFrame {
   const message: ChannelResult = {
     type: 'result',

@@ -9,7 +9,7 @@ import {
 import type { RawData, WebSocket } from 'ws'
 import type { z } from 'zod'
 
-/** A message of the other side with its arrays. */
+/** A message from the other side, with its arrays. */
 export interface SocketFrame<Message> {
   readonly message: Message
   readonly arrays: ChannelArrays
@@ -17,16 +17,16 @@ export interface SocketFrame<Message> {
 
 export interface FramedSocketOptions<Received> {
   readonly socket: WebSocket
-  /** What the other side may say. */
+  /** Schema of the messages that the other side may send. */
   readonly messages: z.ZodType<Received>
-  /** What the other side is called, in errors: `trainer`. */
+  /** Name of the other side in errors, such as `trainer`. */
   readonly peer: string
-  /** Codes of warnings: the other side is gone, or says what cannot be read. */
+  /** Codes of warnings: `lost` when the other side is gone, `invalid` when its message cannot be read. */
   readonly codes: { readonly lost: ErrorCode; readonly invalid: ErrorCode }
   readonly limits: { readonly maxBufferedBytes: number; readonly deadMs: number }
-  /** Called for one frame after another, each when the one before was dealt with. */
+  /** Called for each frame in order, once the call for the previous frame has resolved. */
   readonly onFrame: (frame: SocketFrame<Received>) => Promise<void> | void
-  /** Called once, with the code of the other side where it has closed the connection. */
+  /** Called once, with the close code if the other side closed the connection. */
   readonly onClose: (code?: number) => void
   readonly onWarning: (code: string, message: string) => void
   readonly onBytes?: ((direction: 'received' | 'sent', count: number) => void) | undefined
@@ -35,12 +35,12 @@ export interface FramedSocketOptions<Received> {
 /** One WebSocket whose frames are messages of a schema. */
 export interface FramedSocket {
   send(message: object, arrays?: ChannelArrays): void
-  /** Ends it because of something that cannot be read. */
+  /** Tells the other side that its message cannot be read, and closes the connection. */
   unreadable(message: string): void
   close(code: number, reason: string): void
-  /** Asks whether the other side is alive, or ends what has been silent for too long at `now`. */
+  /** Pings the other side, or cuts the connection if it has been silent for too long at `now`. */
   beat(now: number): void
-  /** When the other side was heard last, by `performance.now()`. */
+  /** Time by `performance.now()` when the other side was last heard. */
   heardAt(): number
 }
 
@@ -50,7 +50,7 @@ const unreadableCode = 4001
 /** How long a peer may take to answer the closing handshake. */
 const closeMs = 250
 
-/** How many problems of a message an answer names. */
+/** Most problems of one message that an answer names. */
 const shownProblems = 3
 
 function toBytes(data: RawData): Uint8Array {
@@ -127,7 +127,7 @@ export function createFramedSocket<Received>(options: FramedSocketOptions<Receiv
   })
   socket.on('pong', hear)
   socket.on('ping', hear)
-  // Too large a frame, or bytes that are no WebSocket: `ws` has closed it already.
+  // `ws` has already closed the connection: the frame was too large, or the bytes are no WebSocket.
   socket.on('error', (error: Error) => onWarning(codes.invalid, `A connection of a ${peer} broke: ${error.message}.`))
   socket.on('close', (code: number) => {
     if (!open) return

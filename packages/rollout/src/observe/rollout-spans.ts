@@ -2,9 +2,9 @@ import type { RewardOutput, TraceHeaders } from '@aworld-train/core'
 import { type Episode, type ErrorRecord, type RolloutRequest, type StopReason, type Trajectory, toTrainError } from '@aworld-train/protocol'
 import { type Attributes, context, INVALID_SPAN_CONTEXT, isSpanContextValid, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
 
-// A trace for each rollout: the rollout, in it its attempts and the reward, and in an attempt its tool calls and, by the gateway, its
-// model calls. Attributes are those of the semantic conventions for generative AI (github.com/open-telemetry/semantic-conventions-genai)
-// and, where these have none, our own. Neither messages nor arguments, results or answers are in them.
+// Each rollout is a trace. The rollout's span holds its attempts and the reward; an attempt's span holds its tool calls and the gateway's
+// model calls. Attributes follow the semantic conventions for generative AI (github.com/open-telemetry/semantic-conventions-genai) and,
+// where these have none, are our own. No span holds messages, arguments, results or answers.
 
 const tracer = () => trace.getTracer('@aworld-train/rollout')
 
@@ -42,7 +42,6 @@ export interface AttemptSpanOptions {
   readonly agents: readonly { readonly name: string }[]
 }
 
-/** The span of an attempt. */
 export function startAttemptSpan({ rollout, key, attempt, agents }: AttemptSpanOptions): Span {
   const names = agents.map(({ name }) => name).join(', ')
   const attributes = {
@@ -83,7 +82,7 @@ export interface ToolSpanOptions {
   readonly name: string
 }
 
-/** Runs a tool call in a span. Spans that the tool starts are below it where the application keeps track of contexts. */
+/** Runs a tool call in a span. Spans that the tool starts are its children if the application keeps track of contexts. */
 export async function inToolSpan<Result extends { readonly isError: boolean }>(
   attempt: Span,
   { agent, id, name }: ToolSpanOptions,
@@ -107,7 +106,7 @@ export async function inToolSpan<Result extends { readonly isError: boolean }>(
   }
 }
 
-/** Scores in a span. */
+/** Runs a reward function in a span. */
 export async function inRewardSpan(rollout: Span, name: string, score: () => Promise<RewardOutput>): Promise<RewardOutput> {
   const span = startChild(rollout, `reward ${name}`, { 'gen_ai.evaluation.name': name })
   try {
@@ -126,7 +125,7 @@ export async function inRewardSpan(rollout: Span, name: string, score: () => Pro
 /** Runs `work` with `span` as the active one. */
 export const withSpan = <T>(span: Span, work: () => T): T => context.with(trace.setSpan(context.active(), span), work)
 
-/** Headers by which spans of another process, or of the gateway, become children of a span; `undefined` where nobody records spans. */
+/** Headers that make spans of the gateway or of another process children of `span`; `undefined` where nobody records spans. */
 export function traceHeadersOf(span: Span): TraceHeaders | undefined {
   const spanContext = span.spanContext()
   if (!isSpanContextValid(spanContext)) return undefined
@@ -134,7 +133,7 @@ export function traceHeadersOf(span: Span): TraceHeaders | undefined {
   return { traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}` }
 }
 
-/** The span that `traceHeadersOf` wrote down, for spans on the agent's side to be below it. */
+/** The span that `traceHeadersOf` wrote down, as the parent of spans on the agent's side. */
 export function spanOfHeaders(headers: TraceHeaders | undefined): Span {
   const [, traceId, spanId, flags] = headers?.['traceparent']?.split('-') ?? []
   if (!traceId || !spanId || !flags) return trace.wrapSpanContext(INVALID_SPAN_CONTEXT)

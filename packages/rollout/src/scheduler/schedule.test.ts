@@ -6,11 +6,17 @@ import { createSchedulerState, type SchedulerEvent } from './scheduler-state.ts'
 const lost: ErrorRecord = { code: 'TOOL_SERVER_DIED', boundary: 'environment', retryable: true, message: 'The server ended.' }
 const terms = { leaseMs: 30, graceMs: 15, stopMs: 5 }
 const hello = (worker: string, slots: number, holding: AttemptName[] = [], incarnation = '1', isDraining = false): SchedulerEvent => ({
-  ...{ type: 'hello', worker, incarnation, isDraining, holding, slots, ...terms },
+  type: 'hello',
+  worker,
+  incarnation,
+  isDraining,
+  holding,
+  slots,
+  ...terms,
 })
 const beat = (worker: string, holding: AttemptName[] = []): SchedulerEvent => ({ type: 'beat', worker, holding })
 
-/** A scheduler whose commands are written as words, each event one millisecond after the one before. */
+/** A scheduler whose commands are written as words. Each event comes one millisecond after the one before. */
 function create({ retries = 2, maxLosses = 3, concurrency = 8 } = {}) {
   const state = createSchedulerState({ retries, maxLosses, concurrency })
   let now = 0
@@ -114,7 +120,7 @@ test('leases do not end while this process stood still: what workers said meanwh
 
 const error: ErrorRecord = { code: 'WORKER_LOST', boundary: 'environment', retryable: true, message: 'Lost.' }
 
-/** Workers that run rollouts. Those that `end` names end one after the other within milliseconds, and start again; then some seconds pass. */
+/** Workers that run rollouts. `end` ends the named ones within milliseconds of each other and starts them again; then some seconds pass. */
 function workers(names: readonly string[], keys: readonly string[], options: Parameters<typeof create>[0] = {}) {
   const scheduler = create(options)
   const { tell, wait, state } = scheduler

@@ -3,16 +3,16 @@ import { decideRetry } from '../retry-decision.ts'
 import type { Job, SchedulerCommand, SchedulerEvent, SchedulerState, WorkerState } from './scheduler-state.ts'
 
 /**
- * A rollout that was lost with so many workers is a suspect: it may be what ended them, and has its next worker for itself. `together`
- * counts losses beside those of other workers, which something else may have ended all at once.
+ * A rollout that was lost with this many workers is a suspect: it may be what ended them, so it gets its next worker for itself. `together`
+ * counts losses beside those of other workers, which may have had a common cause.
  */
 const suspectAfter = { lone: 3, together: 9 }
-/** The part of the grace within which losses are one: a rollout may begin again on a worker that has ended too, and is not known to. */
+/** Share of the grace within which losses count as one: a rollout may begin again on a worker that has ended too, unnoticed so far. */
 const oneLoss = 0.1
 
 /**
- * What happened at `now` (milliseconds of a clock that never goes back) changes `state`; what is to be done about it is returned. It waits
- * for nothing and has no timers: `wakeAt` says when it wants a tick.
+ * Applies an event at `now` (milliseconds of a monotonic clock) to `state` and returns the commands that follow. It never waits and has no
+ * timers; `wakeAt` says when it wants a tick.
  */
 export function schedule(state: SchedulerState, event: SchedulerEvent, now: number): SchedulerCommand[] {
   const commands: SchedulerCommand[] = []
@@ -33,7 +33,7 @@ export function schedule(state: SchedulerState, event: SchedulerEvent, now: numb
   return commands
 }
 
-/** When the next tick is due; `null` where nothing waits for a time. */
+/** Time of the next tick; `null` where nothing waits for a time. */
 export function wakeAt({ jobs, waiting, stopping, doubted, workers }: SchedulerState): number | null {
   let at = Number.POSITIVE_INFINITY
   for (const keys of [waiting, stopping, doubted]) for (const key of keys) at = Math.min(at, jobs.get(key)!.dueAt)
@@ -126,7 +126,10 @@ function submit({ jobs, queue }: SchedulerState, key: string): void {
   queue.add(key)
 }
 
-/** What runs is told to stop, and its result decides where it comes in time; what does not, or cannot be told, leaves at once. */
+/**
+ * Tells a running job to stop and waits for its result for a limited time. A job that waits, or whose worker
+ * cannot be told, leaves at once.
+ */
 function cancel(state: SchedulerState, job: Job, now: number, commands: SchedulerCommand[]): void {
   job.cancelled = true
   if (job.status === 'running') {
@@ -161,7 +164,7 @@ function ended(
 ): void {
   const { key, failures, cancelled } = job
   const { retries } = state.limits
-  // Lost workers have a budget of their own, which is spent.
+  // Lost workers have a budget of their own, and it is spent.
   const delayMs = error?.code === 'WORKER_LOST' ? null : decideRetry({ stopReason, error, retried: failures, retries })
   if (delayMs === null || cancelled) {
     commands.push({ type: 'finish', key, attempt })
@@ -175,7 +178,7 @@ function ended(
   state.waiting.add(key)
 }
 
-/** A worker that comes again has lost, with its connection, at most what it was assigned last; another one of its name has nothing. */
+/** A worker that reconnects may have lost its last assignment; a new process under the same name holds nothing. */
 function hello(
   state: SchedulerState,
   { type: _, worker: name, incarnation, isDraining, holding, ...terms }: Extract<SchedulerEvent, { type: 'hello' }>,
@@ -186,8 +189,12 @@ function hello(
   const before = workers.get(name)
   const isSame = before?.incarnation === incarnation
   const worker: WorkerState = {
-    ...{ terms, incarnation, deadline: now + terms.leaseMs },
-    ...{ isConnected: true, isDraining, jobs: new Set(before?.jobs) },
+    terms,
+    incarnation,
+    deadline: now + terms.leaseMs,
+    isConnected: true,
+    isDraining,
+    jobs: new Set(before?.jobs),
   }
   workers.set(name, worker)
   const current = fenceOthers(state, { worker: name, holding }, commands)
@@ -202,7 +209,7 @@ function hello(
   }
 }
 
-/** What a worker was assigned, and does not name for its lease, begins again: nobody runs it. */
+/** A job that its worker has not named for a lease begins again, because nobody runs it. */
 function beat(state: SchedulerState, worker: WorkerState, named: ReadonlySet<string>, now: number, commands: SchedulerCommand[]): void {
   const { graceMs } = worker.terms
   for (const key of worker.jobs) {
@@ -212,7 +219,7 @@ function beat(state: SchedulerState, worker: WorkerState, named: ReadonlySet<str
   }
 }
 
-/** Rollouts whose current attempt the worker has; whatever else it has is not its own any more. */
+/** Returns the rollouts whose current attempt the worker holds, and fences everything else that it holds. */
 function fenceOthers(
   { jobs }: SchedulerState,
   { worker, holding }: { readonly worker: string; readonly holding: readonly AttemptName[] },
@@ -228,9 +235,9 @@ function fenceOthers(
 }
 
 interface Loss {
-  /** Whether the worker ended while it had the job, instead of leaving as it said. */
+  /** Whether the worker ended while it had the job, rather than leaving on its own word. */
   readonly isLoss: boolean
-  /** Whether what the worker had may be what ended it, as no other worker was lost within the grace. */
+  /** Whether the worker's own jobs may have ended it, because no other worker was lost within the grace. */
   readonly isLone: boolean
   readonly graceMs: number
   readonly now: number
@@ -238,7 +245,7 @@ interface Loss {
 
 const noLoss: Loss = { isLoss: false, isLone: false, graceMs: 0, now: 0 }
 
-/** The worker is no more; what it had begins again. What has its result already goes on. */
+/** Removes a worker. Its jobs begin again, except those that already have their result. */
 function part(
   state: SchedulerState,
   name: string,
@@ -256,8 +263,8 @@ function part(
 }
 
 /**
- * What the loss of a worker says. Workers that are lost together may have been ended by something else, which clears what they had,
- * unless a rollout has just moved from one to the other. The loss of a worker without a suspect clears all suspects.
+ * Judges the loss of a worker. Workers lost together may have had a common cause, which clears their rollouts, unless one of these has just
+ * moved from one worker to the other. The loss of a worker without a suspect clears the suspects' losses within the grace.
  */
 function noteLoss(state: SchedulerState, worker: WorkerState, now: number): Loss {
   const { graceMs } = worker.terms
@@ -275,7 +282,7 @@ function noteLoss(state: SchedulerState, worker: WorkerState, now: number): Loss
   return { isLoss: true, isLone, graceMs, now }
 }
 
-/** The attempt begins again: that of a suspect once the grace has passed, in which the loss of another worker would clear it. */
+/** Begins the attempt again. A suspect's begins again only after the grace, in which the loss of another worker would clear it. */
 function lose(state: SchedulerState, job: Job, { isLoss, isLone, graceMs, now }: Loss, commands: SchedulerCommand[]): void {
   const { key, isAlone, cancelled } = job
   const worker = job.worker!
@@ -311,7 +318,7 @@ function revoke(state: SchedulerState, job: Job, { isLast }: { isLast: boolean }
   leaveWorker(state, job)
 }
 
-/** The job is first in line for a slot: it was begun before. */
+/** Puts the job first in line for a slot, because it was begun before. */
 function enqueue(state: SchedulerState, job: Job): void {
   leaveWorker(state, job)
   job.status = 'queued'
@@ -330,7 +337,7 @@ function remove(state: SchedulerState, job: Job): void {
   for (const line of [state.again, state.queue, state.waiting, state.stopping, state.doubted]) line.delete(job.key)
 }
 
-/** The worker may forget the result of the attempt, and its slot is free. */
+/** Frees the job's slot, and lets the worker forget the result of the attempt. */
 function release(state: SchedulerState, job: Job, commands: SchedulerCommand[]): void {
   const { key, attempt, worker, status } = job
   if (worker !== null && attempt !== null && status === 'ending') commands.push({ type: 'kept', worker, key, attempt })
@@ -375,7 +382,10 @@ function fillSlots(state: SchedulerState, now: number, commands: SchedulerComman
   }
 }
 
-/** Workers that take nothing more until suspects have them for themselves: those with the least to do. One worker, where there are more, goes on without suspects: it shows whether something else ends workers. */
+/**
+ * Chooses the workers that take nothing more until suspects have them for themselves: those with the least to do. If there are several
+ * workers, one goes on without suspects, which shows whether something else ends workers.
+ */
 function keepForSuspects(state: SchedulerState, suspects: number, now: number): ReadonlySet<string> {
   const able = suspects === 0 ? [] : [...state.workers].filter(([, worker]) => takesWork(worker, now))
   const free = able.filter(([, worker]) => !hasSuspect(state, worker)).sort(([, a], [, b]) => a.jobs.size - b.jobs.size)

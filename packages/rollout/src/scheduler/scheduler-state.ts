@@ -1,12 +1,12 @@
 import type { AttemptName, ErrorRecord, StopReason } from '@aworld-train/protocol'
 
-/** One rollout until it has its result. */
+/** A rollout until it has its result. */
 export interface Job {
   readonly key: string
   /**
-   * `queued`: waits for a slot. `beginning`: the store makes an attempt. `running`: a worker has it. `ending`: its agent has ended, and the
-   * attempt is closed, decided, scored and kept. `waiting`: for its next attempt, until `dueAt`. `doubted`: it has lost a worker
-   * that it had for itself, and at `dueAt` begins again or is given up.
+   * `queued`: waits for a slot. `beginning`: the store creates its attempt. `running`: a worker has it. `ending`: its agent has ended, and
+   * the attempt is closed, decided, scored and kept. `waiting`: waits until `dueAt` for its next attempt. `doubted`: it lost a worker that
+   * it had for itself, and at `dueAt` it begins again or is given up.
    */
   status: 'queued' | 'beginning' | 'running' | 'ending' | 'waiting' | 'doubted'
   attempt: number | null
@@ -15,36 +15,36 @@ export interface Job {
   isAlone: boolean
   /** Attempts that failed by themselves and were tried again. */
   failures: number
-  /** Attempts that were lost with their workers, and when the last one was. */
+  /** Number of losses together with a worker, and time of the last one. */
   deaths: number
   lostAt: number
-  /** When workers were lost that it had not for itself, and that what they had may have ended. */
+  /** Times when it lost a worker that it shared, and that the rollouts there may have ended. */
   deathsAt: readonly number[]
-  /** When workers were lost that it had for itself, while no other worker was lost. */
+  /** Times when it lost a worker that it had for itself, while no other worker was lost. */
   lossesAt: readonly number[]
-  /** When it is tried again where it is `waiting`; when that is decided where it is `doubted`; when it is given up where it is `running` and cancelled. */
+  /** Time of the next step: `waiting` jobs are tried again, `doubted` ones are decided, cancelled `running` ones are given up. */
   dueAt: number
-  /** By when its worker must say again that it has it; where it does not, it has been lost there. */
+  /** Deadline by which its worker must name it again. After that it counts as lost there. */
   namedUntil: number
   cancelled: boolean
 }
 
-/** What a worker takes, and how long it is waited for, in milliseconds. */
+/** Capacity of a worker, and how long it is waited for, in milliseconds. */
 export interface WorkerTerms {
   /** Attempts that it runs at once. */
   readonly slots: number
-  /** How long it may be silent before what it has begins again elsewhere; infinite in this process. */
+  /** How long it may be silent before its attempts begin again elsewhere; infinite in this process. */
   readonly leaseMs: number
-  /** The last part of its lease, which is all that is left of it without a connection; it is assigned nothing then. */
+  /** Last part of its lease, and all that is left of it without a connection. The worker is assigned nothing then. */
   readonly graceMs: number
-  /** How long it may take to end what is cancelled; infinite in this process. */
+  /** How long it may take to end a cancelled attempt; infinite in this process. */
   readonly stopMs: number
 }
 
 /** One place where agents run. */
 export interface WorkerState {
   readonly terms: WorkerTerms
-  /** Another one under the same name has nothing of what this one had. */
+  /** Identifies the process; a new process under the same name holds nothing that this one held. */
   readonly incarnation: string
   /** When its lease ends. */
   deadline: number
@@ -54,42 +54,41 @@ export interface WorkerState {
 }
 
 export interface SchedulerLimits {
-  /** New attempts of a rollout after failures that may pass. */
+  /** Most new attempts of a rollout after failures that may pass. */
   readonly retries: number
-  /** Workers that a rollout may lose while it has them for itself and no other is lost; with the last of them it fails. */
+  /** A rollout fails with the loss of this many workers that it had for itself while no other worker was lost. */
   readonly maxLosses: number
-  /** Rollouts that have a slot at once, however many slots there are. */
+  /** Most rollouts that have a slot at once, however many slots there are. */
   readonly concurrency: number
 }
 
 export interface SchedulerState {
   readonly limits: SchedulerLimits
   readonly jobs: Map<string, Job>
-  /** Keys in the order in which they run: what was begun before goes first. */
+  /** Keys of rollouts that were begun before, in the order in which they run. They go before `queue`. */
   readonly again: Set<string>
   readonly queue: Set<string>
   readonly waiting: Set<string>
-  /** What is cancelled and runs. */
+  /** Keys of rollouts that run and are cancelled. */
   readonly stopping: Set<string>
   readonly doubted: Set<string>
-  /** When the last worker was lost that no suspect had for itself. */
+  /** Time of the last loss of a worker that no suspect had for itself. */
   othersLostAt: number
   readonly workers: Map<string, WorkerState>
 }
 
-/** What happened. */
 export type SchedulerEvent =
   | { readonly type: 'submit'; readonly key: string }
   | { readonly type: 'cancel'; readonly key: string }
-  /** The store has made an attempt. */
+  /** The store has created an attempt. */
   | ({ readonly type: 'begun' } & AttemptName)
   /** A worker says that the agent has ended. */
   | ({ readonly type: 'result'; readonly worker: string } & AttemptName)
-  /** The attempt is closed, and this is why it ended. */
+  /** The attempt is closed, with the reason why it ended. */
   | ({ readonly type: 'ended'; readonly stopReason: StopReason; readonly error: ErrorRecord | undefined } & AttemptName)
-  /** The rollout has a result that is durable, or can have none. */
+  /** The rollout has a durable result, or can have none. */
   | { readonly type: 'closed'; readonly key: string }
-  /** A worker is there, or there again, with the attempts that it has. */
+  /** A worker connects or reconnects, and names the attempts that it holds. */
   | ({
       readonly type: 'hello'
       readonly worker: string
@@ -97,44 +96,50 @@ export type SchedulerEvent =
       readonly isDraining: boolean
       readonly holding: readonly AttemptName[]
     } & WorkerTerms)
-  /** The worker was heard, with the attempts that it has. */
+  /** The worker was heard, and names the attempts that it holds. */
   | { readonly type: 'beat'; readonly worker: string; readonly holding: readonly AttemptName[] }
   /** Its connection ended; it may come back within its grace. */
   | { readonly type: 'disconnect'; readonly worker: string }
-  /** It takes nothing more. */
+  /** It takes no further attempts. */
   | { readonly type: 'drain'; readonly worker: string }
-  /** It is gone, and says so. */
+  /** It left on its own word. */
   | { readonly type: 'leave'; readonly worker: string }
-  /** Its process has ended, as whoever started it says. */
+  /** Its launcher reports that its process has ended. */
   | { readonly type: 'exit'; readonly worker: string }
-  /** The time that `wakeAt` named has come. `isLate`: long ago; this process stood still, and has not read yet what workers said meanwhile. */
+  /** The time that `wakeAt` named has come. `isLate`: this process stood still, and has not yet read what workers sent in that time. */
   | { readonly type: 'tick'; readonly isLate: boolean }
 
-/** What is to be done about it. */
 export type SchedulerCommand =
   | { readonly type: 'begin'; readonly key: string }
   /** Open the URLs of the attempt and hand it to the worker. */
   | ({ readonly type: 'assign'; readonly worker: string } & AttemptName)
-  /** Have the agent stop; its result is waited for. */
+  /** Tell the agent to stop, and wait for its result. */
   | ({ readonly type: 'stop'; readonly worker: string } & AttemptName)
-  /** Close the URLs: the attempt is given up. `isLast`: the rollout fails with WORKER_LOST, else it begins again. */
+  /** Give up the attempt and close its URLs. `isLast`: the rollout fails with WORKER_LOST; else it begins again. */
   | ({ readonly type: 'revoke'; readonly worker: string; readonly isLast: boolean } & AttemptName)
-  /** Tell the worker that the attempt is not its own any more. */
+  /** Tell the worker that the attempt is no longer its own. */
   | ({ readonly type: 'fence'; readonly worker: string } & AttemptName)
   /** Score it and keep its result. */
   | ({ readonly type: 'finish' } & AttemptName)
-  /** Its turns stay on record; a new attempt follows. */
+  /** Keep its turns on record; a new attempt follows. */
   | ({ readonly type: 'supersede'; readonly error: ErrorRecord } & AttemptName)
   /** Tell the worker that it may forget the result. */
   | ({ readonly type: 'kept'; readonly worker: string } & AttemptName)
-  /** The rollout was cancelled and nothing of it runs; it has left. */
+  /** The rollout was cancelled, nothing of it runs, and it has left the state. */
   | { readonly type: 'drop'; readonly key: string }
-  /** The worker is no more: it left, it was silent for its lease, or nobody knows it. */
+  /** End the worker's session: it left, was silent for its lease, or is unknown. */
   | { readonly type: 'dismiss'; readonly worker: string }
 
 export function createSchedulerState(limits: SchedulerLimits): SchedulerState {
   return {
-    ...{ limits, jobs: new Map(), again: new Set(), queue: new Set(), waiting: new Set(), stopping: new Set(), doubted: new Set() },
-    ...{ othersLostAt: Number.NEGATIVE_INFINITY, workers: new Map() },
+    limits,
+    jobs: new Map(),
+    again: new Set(),
+    queue: new Set(),
+    waiting: new Set(),
+    stopping: new Set(),
+    doubted: new Set(),
+    othersLostAt: Number.NEGATIVE_INFINITY,
+    workers: new Map(),
   }
 }

@@ -2,16 +2,18 @@ import { schedule, wakeAt } from './schedule.ts'
 import type { SchedulerCommand, SchedulerEvent, SchedulerState } from './scheduler-state.ts'
 
 export interface Scheduler {
-  /** Tells of an event; its commands are carried out before this returns, or, within a command, before the outer call does. */
+  /**
+   * Reports an event. Its commands are carried out before this call returns, or, from within a command, before the outermost call returns.
+   */
   tell(event: SchedulerEvent): void
   /** Ends the timer. */
   close(): void
 }
 
-/** A tick so late says that this process stood still. */
+/** A tick this late means that this process stood still. */
 const lateMs = 2_000
 
-/** Runs a scheduler by the clock of this process. `carryOut` starts what a command asks for and does not wait for it. */
+/** Runs a scheduler on the clock of this process. `carryOut` starts the work of a command and does not wait for it. */
 export function createScheduler(state: SchedulerState, carryOut: (command: SchedulerCommand) => void): Scheduler {
   const events: SchedulerEvent[] = []
   let isTelling = false

@@ -2,24 +2,24 @@ import { randomBytes } from 'node:crypto'
 import type { RunEvent } from '@aworld-train/protocol'
 
 export interface FeedEvent {
-  /** `{feed}-{number}`: names the feed too, so that an id of an earlier process is not taken for one of this. */
+  /** `{feed}-{number}`. The feed's name keeps an id of an earlier process from being taken for one of this. */
   readonly id: string
   readonly event: RunEvent
 }
 
 export interface EventQuery {
-  /** Events of one rollout only; all when absent. */
+  /** Only events of this rollout; all when absent. */
   readonly rollout?: string | undefined
-  /** Id of the last event that is known already; only what comes from now on when absent, and from the start when `''`. */
+  /** Id of the last event that the reader has. Only later events when absent; all from the start when `''`. */
   readonly after?: string | undefined
-  /** Once it aborts, the reader gets what there is and ends. */
+  /** When it aborts, the reader gets the remaining events and ends. */
   readonly end?: AbortSignal | undefined
 }
 
-/** What a reader gets: an event, or word that some between two were forgotten before it read them. */
+/** An event, or the notice that some events were forgotten before the reader got to them. */
 export type EventEntry = FeedEvent | { readonly lost: true }
 
-/** The newest events of a service, for any number of readers; a slow reader costs nothing but its own place. */
+/** The newest events of a service, for any number of readers. A slow reader holds nobody up, but may miss events. */
 export interface EventFeed {
   append(event: RunEvent): void
   /** Ends when the signal aborts or the feed closes. */
@@ -41,7 +41,7 @@ export function createEventFeed({ maxEvents = 10_000 }: { maxEvents?: number | u
     for (const resolve of waiting) resolve()
   }
 
-  /** The number to go on from, and whether events before it are gone. */
+  /** Number of the next event to read, and whether events before it are gone. */
   function start(after: string | undefined): { next: number; lost: boolean } {
     const end = first + events.length
     if (after === undefined) return { next: end, lost: false }
@@ -55,7 +55,7 @@ export function createEventFeed({ maxEvents = 10_000 }: { maxEvents?: number | u
   return {
     append(event) {
       events.push({ id: `${name}-${first + events.length}`, event })
-      // In blocks: a shift for each event would move all of them.
+      // Old events go in blocks, because a shift for each event would move all of them.
       if (events.length >= maxEvents * 2) first += events.splice(0, events.length - maxEvents).length
       rouse()
     },

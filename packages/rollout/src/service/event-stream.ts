@@ -7,7 +7,7 @@ export interface EventStreamOptions {
   readonly service: RolloutService
   readonly response: ServerResponse
   readonly signal: AbortSignal
-  /** Only of this rollout; the stream then ends with it. */
+  /** Only events of this rollout, with which the stream ends. */
   readonly rollout: string | undefined
   /** Id of the last event that the client has. */
   readonly after: string | undefined
@@ -19,8 +19,8 @@ const running = ({ status }: RolloutState) => status === 'queued' || status === 
 const textOf = ({ id, status, error }: RolloutState) => `event: rollout-state\ndata: ${JSON.stringify({ id, status, error })}\n\n`
 
 /**
- * Answers with server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): each is a RunEvent named by its
- * type. `rollout-state` opens and ends the stream of one rollout; `events-lost` says that some were forgotten in between.
+ * Answers with server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). Each is a RunEvent named by its type.
+ * `rollout-state` opens and ends the stream of one rollout; `events-lost` says that some events in between were forgotten.
  */
 export async function streamEvents(options: EventStreamOptions): Promise<void> {
   const { service, response, signal, rollout, after, keepAwakeMs } = options

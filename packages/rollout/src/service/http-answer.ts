@@ -10,7 +10,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   ROLLOUT_CANCELLED: 503,
 }
 
-/** A request that cannot be answered as it is. */
+/** The error for a request that must be corrected before it can be answered. */
 export function invalidRequest(message: string, status = 400): TrainError {
   return new TrainError('ROLLOUT_INVALID', message, { details: { status } })
 }

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 
 const codes: Readonly<Record<number, string>> = { 401: 'SERVICE_UNAUTHORIZED', 403: 'HOST_REFUSED', 404: 'ROLLOUT_INVALID' }
 
-/** Answers a request for a WebSocket over HTTP, with the error as JSON, and ends the socket. */
+/** Refuses a request for a WebSocket with an HTTP answer, whose body is the error as JSON, and ends the socket. */
 export function refuseUpgrade(socket: Duplex, status: 401 | 403 | 404, message: string): void {
   const body = JSON.stringify({ error: { code: codes[status], boundary: 'trainer', retryable: false, message } })
   const head = [

@@ -17,32 +17,32 @@ export interface RolloutClientOptions {
   /** Address of the service, without a path. */
   readonly url: string
   readonly token?: string | undefined
-  /** Sockets at once; each rollout that is waited for holds one. Default 4,096. */
+  /** Most sockets at once. Each rollout that is waited for holds one. Default 4,096. */
   readonly connections?: number | undefined
-  /** How often a request is repeated where no server answers, or one that is full; the delay doubles each time. Default 6. */
+  /** How often a request is repeated while no server answers or the server is full. The delay doubles each time. Default 6. */
   readonly retries?: number | undefined
   /** Certificate authority in PEM, for a service with a certificate of its own. */
   readonly ca?: string | Buffer | undefined
 }
 
-/** The rollout service of another process; also a RolloutRunner, whose rollouts run there. */
+/** The rollout service of another process. It is also a RolloutRunner, whose rollouts run there. */
 export interface RolloutClient extends RolloutRunner {
   submit(request: RolloutRequest, signal?: AbortSignal): Promise<RolloutState>
-  /** Where a rollout stands, at once or when it has ended within `waitMs`. Rejects with ROLLOUT_UNKNOWN. */
+  /** State of a rollout, at once or when it has ended within `waitMs`. Rejects with ROLLOUT_UNKNOWN. */
   get(key: string, options?: { waitMs?: number | undefined; signal?: AbortSignal | undefined }): Promise<RolloutState>
   cancel(key: string): Promise<RolloutState>
-  /** Events of one rollout until it has ended, or of all until the signal aborts. */
+  /** Yields events of one rollout until it has ended, or of all until the signal aborts. */
   events(options: { rollout?: string | undefined; after?: string | undefined; signal: AbortSignal }): AsyncGenerator<RunEvent, void, void>
   close(): Promise<void>
 }
 
-/** One long poll; shorter than what proxies allow a silent connection. */
+/** Length of one long poll, shorter than the silence that proxies allow a connection. */
 const pollMs = 50_000
-/** Longest silence of the service in an answer that need not wait for a rollout; a stream of events is never silent as long. */
+/** Longest silence of the service in an answer that does not wait for a rollout. Streams of events are never silent this long. */
 const silenceMs = 60_000
 const firstDelayMs = 100
 
-/** Connection errors before an answer: the request is idempotent, so it may be sent again. */
+/** Connection errors before an answer. The request is idempotent, so it may be sent again. */
 const passing = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET', 'UND_ERR_CONNECT_TIMEOUT'])
 
 function toError(status: number, text: string): TrainError {
@@ -50,7 +50,7 @@ function toError(status: number, text: string): TrainError {
   try {
     record = (JSON.parse(text) as { error?: ErrorRecord }).error
   } catch {
-    // The error below says that this is no answer of the service.
+    // The error below says that this is not an answer of the service.
   }
   if (record && record.code in errorCatalogue) return new TrainError(record.code as ErrorCode, record.message, { details: { status } })
   return new TrainError(
@@ -113,7 +113,7 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
       for (;;) {
         const state = await send('GET', `${pathOf(key)}?wait=${pollMs}ms&include=episode`, { waitMs: pollMs, signal })
         if (state.episode) return state.episode
-        // The service was restarted while it ran: the same request begins a new attempt.
+        // The service restarted while the rollout ran; the same request begins a new attempt.
         if (state.status === 'interrupted') await send('POST', '/v1/rollouts', { body, signal })
         else if (state.error) throw new TrainError(state.error.code as ErrorCode, state.error.message)
       }

@@ -13,7 +13,7 @@ import { type Parts, toWire } from './wire.ts'
 export interface ServiceRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Runs what may take long; its signal aborts when the client is gone or the server closes. */
+  /** Runs work that may take long. Its signal aborts when the client is gone or the server closes. */
   whileWaiting(work: (signal: AbortSignal) => Promise<void>): Promise<void>
 }
 
@@ -28,11 +28,11 @@ function readParts(include: string | null): Parts {
   return { episode: names.includes('episode'), samples: names.includes('samples') }
 }
 
-/** Cuts at the number of parts, so that a body of many errors is not many kilobytes of answer. */
+/** Most problems that an answer names, so that a body of many errors does not make an answer of many kilobytes. */
 const shownProblems = 5
 
 async function readRequest(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<RolloutRequest> {
-  // A page in a browser may send text anywhere without leave; it may not so send JSON.
+  // A page in a browser may send text to any server without permission, but not JSON.
   if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? ''))
     throw invalidRequest('The body is not declared as JSON; send it with "Content-Type: application/json".', 415)
   let body: Buffer
@@ -60,7 +60,7 @@ export interface RoutesOptions {
   readonly metrics: Registry
 }
 
-/** What answers each path of the service. */
+/** Routes each path of the service to its answer. */
 export function createRoutes({ service, limits, metrics }: RoutesOptions): (request: ServiceRequest) => Promise<void> {
   const send = (response: ServerResponse, state: RolloutState, parts: Parts, status = 200, headers?: Record<string, string>) =>
     sendJson(response, status, toWire(state, parts), headers)

@@ -3,11 +3,11 @@ import type { HttpLimits } from '@aworld-train/http'
 export interface RolloutServerLimits extends HttpLimits {
   /** Largest request body, in bytes. */
   readonly maxBodyBytes: number
-  /** Requests that wait or stream at once; one more is answered with 503. */
+  /** Most requests that wait or stream at once. One more is answered with 503. */
   readonly maxWaiting: number
-  /** Longest `wait`; a longer one is cut to this. */
+  /** Longest `wait`. A longer one is cut to this. */
   readonly maxWaitMs: number
-  /** A stream of events says something this often. */
+  /** Longest silence of a stream of events. */
   readonly keepAwakeMs: number
 }
 

@@ -161,7 +161,7 @@ test('a page in a browser gets nothing of a service on loopback that asks for no
     const refused = await fetch(url + path, { ...init, headers: { ...('headers' in init && init.headers), ...page } })
     expect([path, await answerOf(refused)]).toMatchObject([path, { status: 403, body: { error: { code: 'HOST_REFUSED' } } }])
   }
-  // A form sends no JSON, whatever its browser says of the page.
+  // A form cannot send JSON, whatever its browser says about the page.
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'text/plain; application/json']) {
     const refused = await fetch(`${url}/v1/rollouts`, { method: 'POST', body, headers: { 'content-type': type } })
     expect([type, await answerOf(refused)]).toMatchObject([
@@ -321,7 +321,7 @@ test('a rollout that was cancelled stays so over a restart, and a client that wa
   const running = other.client.run(rolloutRequest('a'), AbortSignal.timeout(20_000))
   running.catch(() => {})
   await expect.poll(() => first.service.counts().running).toBe(1)
-  // The answer to those who wait is lost with the server.
+  // The answers to waiting requests are lost with the server.
   await server.close()
   expect(await first.service.cancel('a')).toMatchObject({ status: 'cancelled' })
   await first.service.close()

@@ -12,17 +12,20 @@ import { defaultRolloutServerLimits, type RolloutServerLimits } from './rollout-
 import type { RolloutService } from './rollout-service.ts'
 import { createServiceMetrics } from './service-metrics.ts'
 
-/** Paths for probes, which carry no token; their answers say no more than yes or no. */
+/** Paths for probes, which carry no token. Their answers say no more than yes or no. */
 const openPaths: ReadonlySet<string> = new Set(['/health', '/ready'])
 
-/** What a request or a socket was refused for before the service was asked. */
+/** Why a request or a socket was refused before it reached the service. */
 export type ServiceRefusal = SocketRefusal | 'unauthorized' | 'foreign-page'
 
 export interface ServedWorkers {
   readonly pool: Pick<WorkerPool, 'upgrade' | 'sendFile' | 'disconnect'>
-  /** As they stand, for metrics. */
+  /** The current workers, for metrics. */
   readonly rows?: (() => readonly WorkerHealth[]) | undefined
-  /** Required of workers as `Authorization: Bearer …`, on loopback too. It opens their paths alone, and the token of clients opens none of them. */
+  /**
+   * Required of workers as `Authorization: Bearer …`, on loopback too. It opens only the workers' paths, which the token of clients does
+   * not open.
+   */
   readonly token: string
 }
 
@@ -35,14 +38,14 @@ export interface RolloutServerOptions {
   readonly port?: number | undefined
   readonly tls?: TlsIdentity | undefined
   readonly insecure?: boolean | undefined
-  /** Names beside those of loopback that requests may have in `Host`, where it listens on loopback without TLS. */
+  /** Names besides those of loopback that `Host` may have where the server listens on loopback without TLS. */
   readonly allowedHosts?: readonly string[] | undefined
   /** Required of clients and drivers as `Authorization: Bearer …` by all paths but `/health` and `/ready`. It may be left out on loopback only. */
   readonly token?: string | undefined
   readonly limits?: Partial<RolloutServerLimits> | undefined
   /** Serves drivers at `/v1/channel`; its connections end with the server. */
   readonly channel?: Pick<ChannelServer, 'upgrade' | 'disconnect' | 'counts'> | undefined
-  /** Takes workers at `/v1/workers`, whose connections end with the server, and gives them files of tasks at `/v1/files`. */
+  /** Takes workers at `/v1/workers` and gives them files of tasks at `/v1/files`. Their connections end with the server. */
   readonly workers?: ServedWorkers | undefined
   readonly onRefusal?: ((refusal: ServiceRefusal) => void) | undefined
 }
@@ -57,8 +60,8 @@ export interface RolloutServer {
 }
 
 /**
- * The rollout service behind HTTP. Rejects with CONFIG_INVALID where it would answer beyond loopback without TLS or without
- * a token, and with GATEWAY_PORT_IN_USE.
+ * Serves a rollout service over HTTP. Rejects with CONFIG_INVALID if it would answer beyond loopback without TLS or without a token, and
+ * with GATEWAY_PORT_IN_USE.
  */
 export async function createRolloutServer(options: RolloutServerOptions): Promise<RolloutServer> {
   const { service, host = '127.0.0.1', port = 0, tls, insecure, allowedHosts, token, channel, workers, onRefusal } = options
@@ -95,7 +98,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
   })
   const route = createRoutes({ service, limits, metrics })
 
-  /** Throws for a request without the token of its path, and for one of a page in a browser where there is none. */
+  /** Throws for a request without the token of its path. Where no token is set, throws for a request of a page in a browser. */
   function requireAllowed(path: string, headers: IncomingHttpHeaders): void {
     if (openPaths.has(path)) return
     const isOfWorkers = path === workersPath || path.startsWith(filesPath)
@@ -104,7 +107,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
       refuse('unauthorized')
       throw new TrainError('SERVICE_UNAUTHORIZED', 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
     }
-    // A browser names the page that sends a request, which may be anybody's, and reaches loopback without leave. Programs name none.
+    // A browser names the page that sends a request. Any page may reach loopback without permission. Programs name no page.
     if (token === undefined && headers.origin !== undefined) {
       refuse('foreign-page')
       const message = 'A page in a browser is no client and no trainer; give the service a token for clients that name an Origin.'
@@ -145,7 +148,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
   }
 
   function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // A socket that no handler has taken over yet may fail.
+    // A socket may fail before a handler has taken it over.
     socket.on('error', () => socket.destroy())
     const { pathname } = requestUrl(request)
     try {
@@ -190,7 +193,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
       channel?.disconnect()
       workers?.pool.disconnect()
       server.closeIdleConnections()
-      // Requests that waited are being answered; those that take longer than this are cut off.
+      // Waiting requests are being answered. Those that take longer than this are cut off.
       const late = setTimeout(() => listening.server.closeAllConnections(), 500)
       await closed
       clearTimeout(late)

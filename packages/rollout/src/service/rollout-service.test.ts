@@ -220,7 +220,7 @@ test('a rollout that was cut off again and again is not run again by itself: it 
   const { service: first } = start({ store, run, limits })
   await first.accept(rolloutRequest('a'))
   await expect.poll(() => starts.length).toBe(1)
-  // Each is a process that was killed: it closes nothing.
+  // Each is a killed process, which closes nothing.
   const killed = [first]
   for (const times of [2, 3]) {
     killed.push(start({ store, run, limits }).service)

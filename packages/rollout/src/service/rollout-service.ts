@@ -22,23 +22,26 @@ import { cancelled } from '../rollout-errors.ts'
 import { createEventFeed, type EventEntry, type EventQuery } from './event-feed.ts'
 
 export interface RolloutServiceOptions {
-  /** Opens what runs the rollouts; it tells of their start and end through `onEvent`, and is closed with the service. */
+  /** Opens the runner, which reports the start and end of rollouts through `onEvent` and is closed with the service. */
   readonly openRunner: (onEvent: (event: RunEvent) => void) => RolloutRunner & { close?(): Promise<void> }
-  /** Keeps what is finished, and what was accepted, also of earlier processes. */
+  /** Keeps finished and accepted rollouts, also those of earlier processes. */
   readonly store: EpisodeReader & SubmissionStore
-  /** Throws for a new rollout that cannot be run as it should, such as one that would be scored without its answer; with ROLLOUT_INVALID where the client is to correct it. */
+  /**
+   * Throws for a new rollout that cannot run properly, such as one that would be scored without its answer. It throws ROLLOUT_INVALID where
+   * the client can correct that.
+   */
   readonly check?: ((request: RolloutRequest) => void) | undefined
   readonly limits?: Partial<RolloutServiceLimits> | undefined
 }
 
 export interface RolloutServiceLimits {
-  /** Bytes of all requests that have no result yet; how many they are is not bounded. */
+  /** Most bytes of all requests without a result. Their number is not bounded. */
   readonly maxQueuedBytes: number
-  /** Rollouts with a result, or cancelled, that are remembered outside the store. */
+  /** Most ended rollouts that are remembered outside the store. */
   readonly maxRemembered: number
-  /** Events that a reader can go back to. */
+  /** Number of events that a reader can go back to. */
   readonly maxKeptEvents: number
-  /** A service that starts again does not run by itself what has had so many attempts: it may be what ends the process. */
+  /** A restarted service does not by itself run a rollout that has had this many attempts, because it may be what ends the process. */
   readonly maxAttemptsOfRestarts: number
 }
 
@@ -53,44 +56,48 @@ export interface RolloutServiceCounts {
   readonly queued: number
   readonly running: number
   readonly queuedBytes: number
-  /** Milliseconds that the first of the queue has waited; 0 where it is empty. */
+  /** Milliseconds that the first rollout of the queue has waited; 0 where the queue is empty. */
   readonly oldestQueuedMs: number
   readonly done: number
   readonly failed: number
   readonly cancelled: number
   /** Attempts that have ended since the start, by stop reason. */
   readonly ends: Readonly<Partial<Record<StopReason, number>>>
-  /** Milliseconds that those attempts took in all. */
+  /** Total milliseconds of those attempts. */
   readonly durationMs: number
   /** Whether the service takes no more rollouts. */
   readonly stopping: boolean
 }
 
-/** Takes rollouts, runs them and answers for them; the same object in process and behind HTTP. */
+/** Takes rollouts, runs them and reports on them. In process and behind HTTP it is the same object. */
 export interface RolloutService {
   /**
-   * Queues a rollout. The same request again is the same rollout: one that is cancelled, failed, interrupted, or ended by a failure of the infrastructure runs again. The
-   * answer carries no episode. Throws ROLLOUT_CONFLICT for another request under the same key, ROLLOUT_QUEUE_FULL beyond the bytes of the queue, ROLLOUT_CANCELLED once it stops, and what `check` throws.
+   * Queues a rollout. The same request again is the same rollout; if it is cancelled, failed, interrupted, or was ended by a failure of the
+   * infrastructure, it runs again. The answer carries no episode. Throws ROLLOUT_CONFLICT for another request under the same key,
+   * ROLLOUT_QUEUE_FULL beyond the bytes of the queue, ROLLOUT_CANCELLED once the service stops, and whatever `check` throws.
    */
   submit(request: RolloutRequest): RolloutState
-  /** As `submit`, once the rollout is queued on disk. When its process ends before the rollout does, the next service over the same store runs it again by itself, unless `check` refuses it by then, or it has had `maxAttemptsOfRestarts`. */
+  /**
+   * Like `submit`, but resolves once the rollout is queued on disk. If the process ends before the rollout does, the next service over the
+   * same store runs it again by itself, unless `check` refuses it by then or it has had `maxAttemptsOfRestarts`.
+   */
   accept(request: RolloutRequest): Promise<RolloutState>
   /** Throws ROLLOUT_UNKNOWN. */
   get(key: string): RolloutState
   /**
-   * Resolves when the rollout has ended, after `timeoutMs`, or when the signal aborts, to where it stands then; with `samples: false`
-   * none are built. Throws ROLLOUT_UNKNOWN.
+   * Resolves to the state of the rollout when it has ended, after `timeoutMs`, or when the signal aborts. With `samples: false` no samples
+   * are built. Throws ROLLOUT_UNKNOWN.
    */
   wait(key: string, options?: { timeoutMs?: number; signal?: AbortSignal; samples?: boolean }): Promise<RolloutState>
-  /** Resolves when nothing of the rollout runs any more. One that has ended stays as it is. Throws ROLLOUT_UNKNOWN. */
+  /** Resolves when nothing of the rollout runs any more. A rollout that has ended stays as it is. Throws ROLLOUT_UNKNOWN. */
   cancel(key: string): Promise<RolloutState>
   events(query: EventQuery, signal: AbortSignal): AsyncGenerator<EventEntry, void, void>
-  /** Calls `listener` with every event at once, before what the rollout does next; the function that it returns ends that. */
+  /** Calls `listener` with every event at once, before the rollout goes on. The returned function ends this. */
   listen(listener: (event: RunEvent) => void): () => void
   counts(): RolloutServiceCounts
-  /** Takes nothing more; resolves when nothing is queued or running, or when the signal aborts. */
+  /** Takes no more rollouts. Resolves when none is queued or running, or when the signal aborts. */
   drain(signal: AbortSignal): Promise<void>
-  /** Cancels what is left. */
+  /** Cancels the remaining rollouts. */
   close(): Promise<void>
 }
 
@@ -99,13 +106,16 @@ interface Entry {
   readonly bytes: number
   readonly submittedAt: number
   readonly controller: AbortController
-  /** Resolves when it is queued on disk; `null` for one that nobody runs again. */
+  /** Resolves when it is queued on disk; `null` if no later process runs it again. */
   readonly accepted: Promise<void> | null
   status: Exclude<RolloutState['status'], 'interrupted'>
   error: TrainError | null
   /** Whether its episode is a failure of the infrastructure. */
   isLost: boolean
-  /** Resolves when it has ended, to its episode if there is one. `null` after that: those who waited have the episode, and later readers ask the store. */
+  /**
+   * Resolves to the episode, if there is one, when the rollout has ended. `null` after that: those who waited have the episode, and later
+   * readers ask the store.
+   */
   ended: Promise<Episode | null> | null
 }
 
@@ -114,7 +124,7 @@ function receipt(key: string, status: RolloutState['status']): RolloutState {
   return { version: 1, id: key, status, episode: null, samples: [], error: null }
 }
 
-/** Where a rollout without a result stands that an earlier service had. */
+/** Status of a rollout that an earlier service left without a result. */
 function endOf(error: ErrorRecord | null): RolloutState['status'] {
   if (error === null) return 'interrupted'
   return error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed'
@@ -122,7 +132,7 @@ function endOf(error: ErrorRecord | null): RolloutState['status'] {
 
 type Samples = Pick<RolloutState, 'samples' | 'error'>
 
-/** The samples of an episode. One that cannot be trained, such as one that was sampled with top-p, has none but the reason. */
+/** The samples of an episode. An episode that cannot be trained, such as one sampled with top-p, has only the reason. */
 function buildSamples(episode: Episode): Samples {
   try {
     return { samples: toTrainingSamples(episode).samples, error: null }
@@ -131,7 +141,7 @@ function buildSamples(episode: Episode): Samples {
   }
 }
 
-/** The result of `work`; `undefined` where the time ends or the signal aborts first. */
+/** The result of `work`; `undefined` if the time ends or the signal aborts first. */
 async function within<T>(work: Promise<T>, timeoutMs?: number, signal?: AbortSignal): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>()
   const timer = timeoutMs === undefined ? undefined : setTimeout(resolve, timeoutMs, undefined)
@@ -148,7 +158,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
   const feed = createEventFeed({ maxEvents: limits.maxKeptEvents })
   const entries = new Map<string, Entry>()
   const ended: string[] = []
-  /** All who wait for one rollout get the same episode, whose samples are built once. */
+  /** All who wait for a rollout get the same episode, whose samples are built once. */
   const built = new WeakMap<Episode, Samples>()
   const count = { queued: 0, running: 0, queuedBytes: 0, done: 0, failed: 0, cancelled: 0 }
   const ends: Partial<Record<StopReason, number>> = {}
@@ -183,7 +193,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     entry.error = error
     entry.isLost = !(result instanceof TrainError) && isInfrastructureFailure(result)
     entry.ended = null
-    // Whoever asks is told why; where even this cannot be written, it runs again.
+    // Later readers find the reason in the store. If this write fails too, the rollout runs again.
     if (error !== null && status === 'failed' && entry.accepted) store.releaseSubmission(key, error.toRecord()).catch(() => {})
     ended.push(key)
     const oldest = ended.length > limits.maxRemembered && ended.shift()
@@ -194,7 +204,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
   function start(request: RolloutRequest, hash: string, bytes: number, accept: boolean): Entry {
     const { key } = request
     const controller = new AbortController()
-    // Before the runner's own writes, which find it queued.
+    // This write comes before the runner's own, which then find the rollout queued.
     const accepted = accept ? store.keepSubmission(request) : null
     accepted?.catch((cause: unknown) => controller.abort(cause))
     const entry: Entry = {
@@ -208,7 +218,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
       isLost: false,
       ended: null,
     }
-    // Deleted first, so that entries stand in the order of their submission.
+    // Deleting it first keeps entries in the order of their submission.
     entries.delete(key)
     entries.set(key, entry)
     count.queued++
@@ -264,7 +274,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     return receipt(key, start(request, hash, bytes, accept).status)
   }
 
-  /** Whether an earlier process ended it by a failure of the infrastructure: the same request again runs it again. */
+  /** Whether it was ended by a failure of the infrastructure; the same request then runs it again. */
   function isLostRollout(key: string): boolean {
     const episode = store.episode(key)
     return episode !== null && isInfrastructureFailure(episode)
@@ -286,7 +296,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     try {
       check?.(request)
     } catch {
-      // It stands as interrupted; whoever submits it again is told why it cannot run.
+      // It stays interrupted. Whoever submits it again is told why it cannot run.
       continue
     }
     const text = stableStringify(request)

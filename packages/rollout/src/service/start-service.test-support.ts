@@ -9,7 +9,7 @@ import { createRolloutServer, type RolloutServer, type RolloutServerOptions } fr
 import { createRolloutService, type RolloutService, type RolloutServiceLimits, type RolloutServiceOptions } from './rollout-service.ts'
 
 export interface ServiceSetting {
-  /** The agent; asks the policy once and answers with what it says where absent. */
+  /** The agent; by default it asks the policy once and returns that answer. */
   readonly run?: AgentProgram['run']
   /** Awaited before that agent asks. */
   readonly before?: (...input: Parameters<AgentProgram['run']>) => Promise<void>
@@ -19,7 +19,7 @@ export interface ServiceSetting {
   readonly check?: RolloutServiceOptions['check']
 }
 
-/** A rollout that ends with its signal only. */
+/** A rollout that ends only with its signal. */
 export const forever: AgentProgram['run'] = (_, { signal }) =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 
@@ -57,7 +57,7 @@ export interface Served extends AsyncDisposable {
   readonly client: RolloutClient
 }
 
-/** The same behind a real port, with a client. */
+/** The same service behind a real port, with a client. */
 export async function serveService(
   setting: ServiceSetting = {},
   options: Omit<RolloutServerOptions, 'service'> = {},

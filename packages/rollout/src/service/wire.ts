@@ -2,13 +2,13 @@ import { plainTrajectory } from '@aworld-train/core'
 import { Episode, type RolloutState, TrainingSample } from '@aworld-train/protocol'
 import { z } from 'zod'
 
-/** Which parts of a state are wanted; both are large. */
+/** Selects the parts of a state that are sent; both are large. */
 export interface Parts {
   readonly episode: boolean
   readonly samples: boolean
 }
 
-/** A state as JSON text, with typed arrays written as arrays of numbers. It is not checked, because it was made here. */
+/** Writes a state as JSON text, with typed arrays as arrays of numbers. It is not checked, because it was made here. */
 export function toWire(state: RolloutState, { episode, samples }: Parts): string {
   const plain = {
     ...state,
@@ -28,7 +28,7 @@ function plainSample(sample: TrainingSample): object {
   }
 }
 
-/** The state in an answer of the service. Throws a ZodError where it is of another format. */
+/** Reads the state in an answer of the service. Throws a ZodError for another format. */
 export function fromWire(json: unknown): RolloutState {
   const { episode, samples, ...rest } = json as Record<string, unknown>
   return {

@@ -5,7 +5,7 @@ import { createStore } from './store.test-support.ts'
 import type { Job, WorkerMessage, Workers } from './workers.test-support.ts'
 import { graceSeconds, leaseSeconds, slots, stopSeconds, type World } from './world.test-support.ts'
 
-/** What is written at once. */
+/** Writes that the store makes atomically. */
 type Commit = 'submission' | 'release' | 'begin' | 'turn' | 'result' | 'superseded attempt'
 
 interface Hello {
@@ -22,29 +22,29 @@ const terms = { slots, leaseMs: leaseSeconds * 1000, graceMs: graceSeconds * 100
 const passing: ErrorRecord = { code: 'TOOL_SERVER_DIED', boundary: 'environment', retryable: true, message: 'The server ended.' }
 const lost: ErrorRecord = { code: 'WORKER_LOST', boundary: 'environment', retryable: true, message: 'Lost.' }
 
-/** What ends with the process of the coordinator. */
+/** State that is lost with the process of the coordinator. */
 const createMemory = () => ({
   state: createSchedulerState(limits),
   urls: new Set<string>(),
   assigned: new Map<string, string>(),
   dealtWith: new Set<string>(),
   submitted: [] as string[],
-  /** Until when a worker may not name what it was assigned, and attempts that may be given up. */
+  /** Deadlines until which a worker need not name an assignment, and attempts that may be given up. */
   named: new Map<string, number>(),
   doubted: new Set<string>(),
-  /** Connections that a worker has greeted on, and that are not heard to have ended. */
+  /** Connections on which a worker has greeted, and whose end has not been heard. */
   greeted: new Map<string, number>(),
-  /** Starts of workers that take nothing more. */
+  /** Starts of workers that take no more attempts. */
   drained: new Set<string>(),
-  /** When a worker that is not heard of by then may lose what it has. */
+  /** Deadlines by which a worker must be heard, or may lose its attempts. */
   leases: new Map<string, number>(),
   cancelledAt: new Map<string, number>(),
-  /** Cancelled rollouts of which nothing runs any more, and those that are not queued on disk any more. */
+  /** Cancelled rollouts of which nothing runs, and those that are no longer queued on disk. */
   stopped: new Set<string>(),
   released: new Set<string>(),
-  /** Rollouts whose last attempt is being put on record, and how the next one begins after that. */
+  /** Rollouts whose last attempt is being recorded, and the function that begins the next attempt after that. */
   superseding: new Map<string, (() => void) | null>(),
-  /** Until when it stands still. */
+  /** Time until which the coordinator stands still. */
   stillUntil: 0,
   lostKeys: new Set<string>(),
   endings: new Map<string, StopReason>(),
@@ -52,13 +52,13 @@ const createMemory = () => ({
 
 export type Coordinator = ReturnType<typeof createCoordinator>
 
-/** Scheduler, sessions and store of a process that may be killed at any moment, and what its clients want. */
+/** Scheduler, sessions and store of a process that may be killed at any moment, and the wishes of its clients. */
 export function createCoordinator(world: World, workers: () => Workers) {
   const { now, at, after, bug, random, rates, isFaulty, reach, must } = world
   const run = bug?.schedule ?? schedule
   const store = createStore(world)
 
-  // What clients and agents were told, and what clients want no more.
+  // Answers that clients and agents got, and rollouts that clients no longer want.
   const receipts = new Set<string>()
   const answers = new Map<string, 'done' | 'cancelled'>()
   const answeredTurns: string[] = []
@@ -68,23 +68,23 @@ export function createCoordinator(world: World, workers: () => Workers) {
   let epoch = 0
   let isUp = true
   let memory = createMemory()
-  /** A worker that speaks just now, and what it says that it has. */
+  /** The worker that is speaking, and the attempts that it says it holds. */
   let greeting: { readonly name: string; readonly holding: ReadonlySet<string> } | null = null
   let events = 0
 
-  /** What comes to the coordinator while it stands still is dealt with when it goes on. */
+  /** Messages that arrive while the coordinator stands still are dealt with when it goes on. */
   function whenAwake(act: () => void): void {
     if (now() < memory.stillUntil) at(memory.stillUntil + 0.001, () => whenAwake(act))
     else act()
   }
 
-  /** What is to happen later, unless this process has been killed by then. */
+  /** Makes an action that does nothing if this process has been killed by then. */
   function unlessKilled(act: () => void): () => void {
     const own = epoch
     return () => own === epoch && act()
   }
 
-  /** A write: it may be cut off by a kill before it, between it and what follows from it, or come late from a process that is dead. */
+  /** A write. A kill may cut it off before it happens or before what follows from it, or it may arrive late from a dead process. */
   function commit<Result>(what: Commit, write: () => Result, then: (result: Result) => void): void {
     const own = epoch
     after(0.002 + random() * (isFaulty() ? rates.disk : 0.02), () => {
@@ -172,7 +172,7 @@ export function createCoordinator(world: World, workers: () => Workers) {
     }
   }
 
-  /** Whoever cancels asks again until there is an answer. */
+  /** A client that cancels asks again until there is an answer. */
   function cancel(key: string): void {
     unwanted.add(key)
     if (!isUp) return
@@ -198,7 +198,7 @@ export function createCoordinator(world: World, workers: () => Workers) {
     if (memory.released.has(key)) answer(key, 'cancelled')
   }
 
-  /** The next attempt begins when this one is on record. */
+  /** Records the attempt, after which the next one begins. */
   function supersede({ key, attempt }: AttemptName): void {
     memory.superseding.set(key, null)
     commit(
@@ -292,7 +292,7 @@ export function createCoordinator(world: World, workers: () => Workers) {
     )
   }
 
-  /** It starts again within six seconds. */
+  /** Kills the coordinator, which starts again within six seconds. */
   function kill(): void {
     if (!isUp) return
     reach('coordinator killed')
@@ -326,7 +326,7 @@ export function createCoordinator(world: World, workers: () => Workers) {
     tell({ type: 'submit', key })
   }
 
-  /** A worker says with its last words, or its launcher for it, that it has nothing any more. */
+  /** A worker, or its launcher, reports that the worker holds nothing any more. */
   function tellOfNothing(type: 'leave' | 'exit', name: string): void {
     memory.greeted.delete(name)
     greeting = { name, holding: new Set() }
@@ -343,7 +343,7 @@ export function createCoordinator(world: World, workers: () => Workers) {
     cancel,
     answers,
 
-    /** A client asks for its rollout: it is submitted until that is accepted, and cancelled until that is answered. */
+    /** A client asks for its rollout. It submits until that is accepted, and cancels until that is answered. */
     ask(key: string) {
       if (store.resultOf(key)) answer(key, 'done')
       else if (unwanted.has(key)) cancel(key)
@@ -437,7 +437,7 @@ export function createCoordinator(world: World, workers: () => Workers) {
       })
     },
 
-    /** When it goes on, it sees that its clock is late before it reads what came meanwhile. */
+    /** Stands still. Afterwards it sees that its clock is late before it reads the messages of that time. */
     standStill(seconds: number) {
       if (!isUp || now() < memory.stillUntil) return
       reach('coordinator stands still')

@@ -1,11 +1,11 @@
-/** How often what fails in one life, and how slow it is: a part of all lives has none of it. */
+/** Draws how often things fail in one life, and how slow they are. A share of all lives has no failures of a kind. */
 export function drawRates(random: () => number) {
   const often = (share: number, most: number) => (random() < share ? random() * most : 0)
   return {
     /** Seconds. */
     disk: random() < 0.3 ? 1 : 0.02,
     delay: random() < 0.5 ? random() * 10 : 0.1,
-    /** Chances, those of processes and connections every two seconds. */
+    /** Chances. Those of processes and connections hold every two seconds. */
     workerKilled: often(0.7, 0.04),
     allKilled: often(0.3, 0.03),
     forgets: often(0.2, 0.02),

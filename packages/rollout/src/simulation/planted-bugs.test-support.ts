@@ -1,7 +1,7 @@
 import { schedule } from '../scheduler/schedule.ts'
 import type { SchedulerCommand, SchedulerEvent, SchedulerState } from '../scheduler/scheduler-state.ts'
 
-/** What must hold at every moment, and, once nothing fails any more, after a while. */
+/** Invariants that hold at every moment, and some that hold eventually once nothing fails any more. */
 export type Invariant =
   | 'a rollout has one result, of its current attempt'
   | 'an attempt has a number of its own'
@@ -22,7 +22,7 @@ export type Invariant =
   | 'every rollout is answered'
   | 'a worker forgets what is not its own'
 
-/** Faults of the parts around the scheduler, that the world is told to have. */
+/** Faults of the parts around the scheduler, which the world is told to have. */
 export type WorldBug =
   | 'same attempt again'
   | 'turns of any attempt'
@@ -38,7 +38,7 @@ export type Schedule = (state: SchedulerState, event: SchedulerEvent, now: numbe
 const jobsOf = (state: SchedulerState, worker: string) =>
   [...(state.workers.get(worker)?.jobs ?? [])].map((key) => state.jobs.get(key)!).filter(({ attempt }) => attempt !== null)
 
-/** Each is one fault of the scheduler, made from outside of it. */
+/** Each is one fault of the scheduler, planted from outside. */
 const schedulerBugs = {
   'any result is taken': (state, event, now) => {
     const job = event.type === 'result' ? state.jobs.get(event.key) : undefined
@@ -120,7 +120,7 @@ export interface PlantedBug {
   readonly name: string
   readonly schedule: Schedule
   readonly world: WorldBug | null
-  /** What it breaks. */
+  /** The invariant that it breaks. */
   readonly breaks: Invariant
 }
 

@@ -15,8 +15,8 @@ export interface Simulated {
 }
 
 /**
- * One life of a coordinator, its workers and its clients, with everything that fails drawn from one seed. Up to `healSeconds` things fail and
- * only safety is asked for; after that nothing fails any more, and every rollout must be answered.
+ * Simulates one life of a coordinator, its workers and its clients, with every failure drawn from one seed. Until `healSeconds` things
+ * fail, and only safety is required. After that nothing fails, and every rollout must be answered.
  */
 export function simulate(seed: number, bug: PlantedBug | null = null): Simulated {
   const world = createWorld(seed, bug)

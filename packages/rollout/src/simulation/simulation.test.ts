@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { plantedBugs } from './planted-bugs.test-support.ts'
 import { simulate } from './simulate.test-support.ts'
 
-/** Each takes somewhat more than a millisecond of a processor. */
+/** Each seed takes slightly more than a millisecond of a processor. */
 const seeds = Number(process.env['AWORLD_SIMULATION_SEEDS'] ?? 15_000)
 
 const namedStates = [
@@ -75,7 +75,7 @@ test(`nothing breaks in ${seeds} lives of a coordinator and its workers, and eac
 }, 300_000)
 
 test.each(plantedBugs)('finds that $breaks where $name', (bug) => {
-  // In some lives it breaks something else first.
+  // In some lives the bug breaks another invariant first.
   for (let seed = 1; seed <= seeds; seed++) if (simulate(seed, bug).broken === bug.breaks) return
   expect.unreachable(`${bug.name} was not found in ${seeds} seeds.`)
 })

@@ -7,7 +7,7 @@ interface Result {
   readonly reward: number | null
 }
 
-/** What is on disk. Writes of an attempt that is not the current one are refused. */
+/** The disk. Writes of an attempt that is not the current one are refused. */
 export function createStore({ bug, must, reach }: World) {
   const rows = new Map<string, { attempt: number; result: Result | null }>()
   const queued = new Set<string>()
@@ -18,7 +18,7 @@ export function createStore({ bug, must, reach }: World) {
     resultOf: (key: string) => rows.get(key)?.result,
     isCurrent: ({ key, attempt }: AttemptName) => rows.get(key)!.attempt === attempt,
 
-    /** The number of the attempt that begins; null where the rollout has its result. */
+    /** Number of the attempt that begins; null where the rollout has its result. */
     begin(key: string): number | null {
       const row = rows.get(key) ?? { attempt: -1, result: null }
       rows.set(key, row)
@@ -27,7 +27,7 @@ export function createStore({ bug, must, reach }: World) {
       return row.attempt
     },
 
-    /** Whether it was kept. */
+    /** Returns whether it was kept. */
     keepResult(key: string, result: Result): boolean {
       const row = rows.get(key)!
       const isCurrent = row.attempt === result.attempt && row.result === null
@@ -38,7 +38,7 @@ export function createStore({ bug, must, reach }: World) {
       return true
     },
 
-    /** Whether it was kept. */
+    /** Returns whether it was kept. */
     keepTurn({ key, attempt }: AttemptName, turn: string): boolean {
       const isCurrent = rows.get(key)!.attempt === attempt
       if (!isCurrent) reach('store refused a turn')

@@ -1,4 +1,4 @@
-/** Random numbers in [0, 1) of a seed (mulberry32). */
+/** Random numbers in [0, 1) from a seed (mulberry32). */
 export function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -9,9 +9,9 @@ export function createRandom(seed: number): () => number {
   }
 }
 
-/** A clock that jumps from one planned action to the next; those of one time run in the order in which they were planned. */
+/** A clock that jumps from one planned action to the next. Actions of the same time run in the order in which they were planned. */
 export function createVirtualTime() {
-  /** The next action is the last. */
+  /** The next action is the last element. */
   const plan: { readonly at: number; readonly run: () => void }[] = []
   let time = 0
   /** Plans an action for a time. */
@@ -29,7 +29,7 @@ export function createVirtualTime() {
   return {
     now: () => time,
     at,
-    /** Plans an action so many seconds from now. */
+    /** Plans an action for this many seconds from now. */
     after: (seconds: number, run: () => void) => at(time + seconds, run),
     /** Runs the next action; false where none is left. */
     step(): boolean {

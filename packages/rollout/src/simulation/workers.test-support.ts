@@ -2,7 +2,7 @@ import type { AttemptName, StopReason } from '@aworld-train/protocol'
 import { type Coordinator, idOf } from './coordinator.test-support.ts'
 import { leaseSeconds, slots, type World } from './world.test-support.ts'
 
-/** An attempt that a worker has, until it is told that it may forget it. */
+/** An attempt that a worker holds until it is told to forget it. */
 export interface Job extends AttemptName {
   turnsLeft: number
   stopReason: StopReason | null
@@ -17,18 +17,18 @@ interface Worker {
   isDraining: boolean
   /** Counts starts of the process. */
   start: number
-  /** This start of the process, or what it is since it gave up what it had. */
+  /** Identifies this start of the process; it changes when the process gives up its attempts. */
   incarnation: string
-  /** Number of the connection; 0 is none. */
+  /** Number of the connection; 0 for none. */
   connection: number
   stoppedUntil: number
   heardAt: number
-  /** When the last message of the connection arrives, to there and to here. */
+  /** Times when the last message of the connection arrives, in either direction. */
   arrival: { up: number; down: number }
   jobs: Map<string, Job>
 }
 
-/** What a coordinator tells a worker. */
+/** A message from the coordinator to a worker. */
 export interface WorkerMessage extends AttemptName {
   readonly type: 'assign' | 'fence' | 'kept' | 'stop'
 }
@@ -55,7 +55,7 @@ export function createWorkers(count: number, world: World, coordinator: () => Co
   let connections = 0
   let incarnations = 0
 
-  /** Messages of a connection arrive in order, unless it ends before. */
+  /** Messages of a connection arrive in order, unless it ends first. */
   function send(name: string, connection: number | undefined, message: WorkerMessage): void {
     const worker = workerOf(name)
     if (worker.connection === 0 || worker.connection !== connection) return
@@ -111,7 +111,7 @@ export function createWorkers(count: number, world: World, coordinator: () => Co
     })
   }
 
-  /** The coordinator hears of it, or, of a half-open connection, does not. */
+  /** Ends a connection. The coordinator hears of it, except when it is half-open. */
   function disconnect(worker: Worker): void {
     const { name, connection } = worker
     if (connection === 0) return
@@ -123,7 +123,7 @@ export function createWorkers(count: number, world: World, coordinator: () => Co
     after(0.1 + random() * (isFaulty() ? 60 * random() : 1), () => connect(worker))
   }
 
-  /** What a worker does by the clock. */
+  /** A worker's actions by the clock. */
   function live(worker: Worker, start: number): void {
     if (worker.start !== start || !worker.isUp) return
     if (worker.stoppedUntil <= now()) {
@@ -161,7 +161,7 @@ export function createWorkers(count: number, world: World, coordinator: () => Co
     worker.jobs = new Map()
     disconnect(worker)
     if (rates.launches) {
-      // Before it starts the worker again.
+      // The launcher reports this before it starts the worker again.
       const hear = coordinator().unlessKilled(() => coordinator().exited(worker.name))
       after(random() * Math.min(1, restartSeconds), () => coordinator().whenAwake(hear))
     }
@@ -191,7 +191,7 @@ export function createWorkers(count: number, world: World, coordinator: () => Co
         return stopProcess(worker, 1 + random() * 5)
       }
       if (job.isCancelled) return end(worker, job, 'cancelled')
-      // A model call goes to its URL, not through the worker's connection.
+      // A model call goes to its URL and not through the worker's connection.
       after(random() * latency(), () => coordinator().callModel(job))
       if (--job.turnsLeft > 0) return takeTurn(worker, job)
       end(worker, job, random() < rates.fails && isFaulty() ? 'failed' : 'completed')
@@ -211,11 +211,11 @@ export function createWorkers(count: number, world: World, coordinator: () => Co
     send,
     disconnect: (name: string) => disconnect(workerOf(name)),
     disconnectAll: () => workers.forEach(disconnect),
-    /** Each within three seconds. */
+    /** Starts each worker within three seconds. */
     start() {
       for (const worker of workers) after(random() * 3, () => startProcess(worker))
     },
-    /** What may happen to each of them once in a while. */
+    /** Draws the mishaps of each worker. */
     suffer() {
       if (random() < rates.allKilled) {
         reach('all workers killed')

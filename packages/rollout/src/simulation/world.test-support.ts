@@ -2,17 +2,17 @@ import { drawRates } from './draw-rates.test-support.ts'
 import type { Invariant, PlantedBug } from './planted-bugs.test-support.ts'
 import { createRandom, createVirtualTime } from './virtual-time.test-support.ts'
 
-/** When nothing fails any more, in seconds. */
+/** Time after which nothing fails any more, in seconds. */
 export const healSeconds = 300
 /** How long a worker may be silent, in seconds, and how long it may be without a connection. */
 export const leaseSeconds = 30
 export const graceSeconds = 15
-/** How long an agent that is cancelled may go on, in seconds. */
+/** How long a cancelled agent may go on, in seconds. */
 export const stopSeconds = 5
 /** Rollouts that a worker may have at once. */
 export const slots = 3
 
-/** What all parts of a simulated life share: its time in seconds, its chance, its faults, and what was seen of it. */
+/** State that all parts of a simulated life share: time in seconds, chance, faults, and what was seen. */
 export type World = ReturnType<typeof createWorld>
 
 export function createWorld(seed: number, bug: PlantedBug | null) {
@@ -28,7 +28,7 @@ export function createWorld(seed: number, bug: PlantedBug | null) {
     random,
     rates,
     isFaulty,
-    /** Seconds that a message takes at most. */
+    /** Longest delay of a message, in seconds. */
     latency: () => (isFaulty() ? rates.delay : 0.1),
     /** How often each named state was reached. */
     states,

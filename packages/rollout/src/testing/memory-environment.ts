@@ -5,7 +5,7 @@ export interface MemoryEnvironment extends Environment {
   openLeases(): number
   /** Every request for a lease. */
   readonly requests: readonly LeaseRequest[]
-  /** Every agent's tools that were asked for. */
+  /** Every request for the tools of an agent. */
   readonly selections: readonly ToolSelection[]
 }
 
@@ -17,7 +17,10 @@ export interface MemoryEnvironmentOptions {
   readonly beforeClose?: (() => Promise<void>) | undefined
 }
 
-/** An Environment with one tool, `echo` unless `call` says otherwise, and no process. A call that rejects with TOOL_SERVER_DIED ends its lease. */
+/**
+ * An Environment without processes, with one tool that echoes unless `call` says otherwise. A call that rejects with TOOL_SERVER_DIED ends
+ * its lease.
+ */
 export function memoryEnvironment({ call, beforeTools, beforeClose }: MemoryEnvironmentOptions = {}): MemoryEnvironment {
   const requests: LeaseRequest[] = []
   const selections: ToolSelection[] = []

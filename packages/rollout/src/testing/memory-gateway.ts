@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { GenerateResult, PolicyEndpoint, PolicyGateway, PolicySession, SessionRequest } from '@aworld-train/core'
 import { type Message, type ToolCall, TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
 
-/** What the policy answers to one call. */
+/** The policy's answer to one call. */
 export interface Saying {
   readonly content?: string | undefined
   readonly toolCalls?: readonly ToolCall[] | undefined
@@ -11,14 +11,14 @@ export interface Saying {
   readonly cut?: boolean | undefined
   /** The engine fails with this. */
   readonly error?: Error | undefined
-  /** Samples the completion in place of `content`. */
+  /** Samples the completion instead of `content`. */
   readonly generate?:
     | ((promptTokenIds: Int32Array, agent: string, turn: number, signal: AbortSignal) => Promise<GenerateResult>)
     | undefined
 }
 
 export interface MemoryGateway extends PolicyGateway {
-  /** What an OpenAI client does, without a socket. */
+  /** Makes a model call as an OpenAI client does, without a socket. */
   call(endpoint: PolicyEndpoint, messages: readonly Message[], signal?: AbortSignal): Promise<Message>
   openSessions(): number
 }
@@ -30,7 +30,7 @@ interface Session {
   readonly ended: AbortController
 }
 
-/** A PolicyGateway whose URLs lead to a function: `say` is given the messages, the session and the index of the call in it. */
+/** A PolicyGateway whose URLs lead to a function. `say` gets the messages, the session and the index of the call in it. */
 export function memoryGateway(say: (messages: readonly Message[], session: SessionRequest, call: number) => Saying): MemoryGateway {
   const sessions = new Map<string, { session: Session; agent: string }>()
   const listeners = new Set<(paused: boolean) => void>()

@@ -3,17 +3,17 @@ import { type Episode, type ErrorRecord, type RolloutRequest, type RunEvent, Tra
 
 export interface MemoryStore extends RunStore, SubmissionStore {
   readonly turns: readonly { readonly rollout: string; readonly attempt: number; readonly agent: string; readonly turn: Turn }[]
-  /** Attempts that another followed, and the last of each rollout, with the workers that ran them. */
+  /** Ended attempts, whether superseded or the last of their rollout, with the workers that ran them. */
   readonly ends: readonly { readonly rollout: string; readonly worker: AttemptWorker | null; readonly error: ErrorRecord | null }[]
   /** How often an episode was read. */
   readonly reads: number
-  /** The write of this name rejects with `error` from now on. */
+  /** Makes the write of this name reject with `error`. */
   failWith(write: 'keepSubmission' | 'appendTurn' | 'finish', error: Error): void
 }
 
 const conflict = (message: string) => new TrainError('STORE_CONFLICT', message)
 
-/** A RunStore without a disk, with the same fences. */
+/** A RunStore in memory, with the same fences. */
 export function memoryStore(): MemoryStore {
   const requests = new Map<string, RolloutRequest>()
   const attempts = new Map<string, number>()

@@ -18,7 +18,7 @@ export interface RunnerSetup extends Partial<RolloutRunnerOptions> {
   ) => Promise<string | null>
 }
 
-/** A runner whose policy says what `say` says, and whose only agent does as `agent` does. */
+/** A runner whose policy answers as `say` does, and whose only agent acts as `agent` does. */
 export function setUpRunner({ say = () => ({ content: 'yes' }), agent, ...options }: RunnerSetup) {
   const gateway = memoryGateway(say)
   const environment = memoryEnvironment()

@@ -1,7 +1,7 @@
-/** Which agent a process has. */
+/** Identifies the agent that a process has. */
 export interface AgentIdentity {
   readonly hash: string
-  /** What the hash is made of, for messages: names of files, packages, agents and tools, each with its hash or version. */
+  /** Inputs of the hash, for messages: names of files, packages, agents and tools, each with its hash or version. */
   readonly parts: Readonly<Record<string, string>>
 }
 

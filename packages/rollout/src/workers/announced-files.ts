@@ -5,18 +5,18 @@ import { filesPath, TrainError, type WorkerFile } from '@aworld-train/protocol'
 import { checkMethod, sendError } from '../service/http-answer.ts'
 import { createFileFactsReader } from './file-facts.ts'
 
-/** The files of tasks that workers were told of, by hash. */
+/** Files of tasks that were announced to workers, by hash. */
 export interface AnnouncedFiles {
-  /** What a worker is told of a task's files. Those that cannot be read here are left out: whoever needs them says so. */
+  /** Describes a task's files for a worker. Files that cannot be read here are left out; whoever needs them reports that. */
   announce(paths: readonly string[]): Promise<WorkerFile[]>
   /** Answers `GET /v1/files/<sha256>` with the bytes of a file that was announced. */
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>
 }
 
-/** Files that may be asked for; those that were announced longest ago are forgotten first. */
+/** Most files that may be asked for. Those announced longest ago are forgotten first. */
 const mostFiles = 10_000
 
-/** The file of this machine that a path of a task leads to; `null` where workers may not have it. */
+/** Maps a task's path to a file of this machine; `null` where workers may not have it. */
 export type FileOf = (path: string) => string | null
 
 export function createAnnouncedFiles(fileOf: FileOf): AnnouncedFiles {

@@ -2,7 +2,7 @@ import { type ErrorCode, errorCatalogue, filesPath, TrainError, workersPath } fr
 import { Agent, request } from 'undici'
 import { WebSocket } from 'ws'
 
-/** Where a worker's coordinator is. */
+/** Address and credentials of a worker's coordinator. */
 export interface CoordinatorConnection {
   /** Address of the coordinator's rollout service, without a path. */
   readonly url: string
@@ -11,19 +11,22 @@ export interface CoordinatorConnection {
   readonly ca?: string | Buffer | undefined
 }
 
-/** How long one try to connect may take. */
+/** Longest time of one attempt to connect. */
 const connectMs = 10_000
 
-/** How long a coordinator that sends a file may say nothing. */
+/** Longest silence of a coordinator that sends a file. */
 const silenceMs = 30_000
 
 const authorizationOf = (token: string | undefined) => (token === undefined ? {} : { authorization: `Bearer ${token}` })
 
-/** Codes of Node and OpenSSL for a certificate that time does not mend, and for a port without TLS. */
+/** Codes of Node and OpenSSL for a certificate that waiting does not mend, and for a port without TLS. */
 const certificateProblems = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL_)/
 const certificateRemedy = 'Name the file of its authority in NODE_EXTRA_CA_CERTS, or correct the certificate or the address.'
 
-/** Rejects with COORDINATOR_UNREACHABLE, SERVICE_UNAUTHORIZED, and CONFIG_INVALID where the address takes no workers or its certificate is not trusted. */
+/**
+ * Rejects with COORDINATOR_UNREACHABLE, with SERVICE_UNAUTHORIZED, and with CONFIG_INVALID where the address takes no workers or its
+ * certificate is not trusted.
+ */
 export function connectWorker({ url, token, ca }: CoordinatorConnection): Promise<WebSocket> {
   const target = new URL(workersPath, url.replace(/^http/, 'ws'))
   const socket = new WebSocket(target, {
@@ -68,7 +71,10 @@ export function createFileFetch({
   const dispatcher = ca === undefined ? undefined : new Agent({ connect: { ca } })
   return async (sha256, signal) => {
     const { statusCode, body } = await request(new URL(filesPath + sha256, url), {
-      ...{ headers: authorizationOf(token), signal, headersTimeout: silenceMs, bodyTimeout: silenceMs },
+      headers: authorizationOf(token),
+      signal,
+      headersTimeout: silenceMs,
+      bodyTimeout: silenceMs,
       ...(dispatcher && { dispatcher }),
     })
     if (statusCode === 200) return body
@@ -77,7 +83,7 @@ export function createFileFetch({
   }
 }
 
-/** Why a coordinator has rejected a worker. */
+/** The error with which a coordinator has rejected a worker. */
 export function refusal({ code, message }: { readonly code: string; readonly message: string }): TrainError {
   return new TrainError(code in errorCatalogue ? (code as ErrorCode) : 'WORKER_INVALID', message)
 }

@@ -7,40 +7,40 @@ import { errorMessage, TrainError, type WorkerFile } from '@aworld-train/protoco
 import { createFileFactsReader } from './file-facts.ts'
 
 export interface FetchedFilesOptions {
-  /** The bytes of a file of the coordinator. */
+  /** Fetches the bytes of a file from the coordinator. */
   readonly fetch: (sha256: string, signal: AbortSignal) => Promise<AsyncIterable<Buffer>>
   /** Folder that paths of tasks' files are relative to. */
   readonly baseDirectory: string
-  /** Of all files that are kept, in bytes; those of no running attempt make room for others. Default 8 GiB. */
+  /** Most bytes of all kept files. Files of no running attempt make room for others. Default 8 GiB. */
   readonly maxBytes?: number | undefined
 }
 
 /** The files of an attempt's task on this machine. */
 export interface PlacedFiles {
-  /** Those of the task, in its order. */
+  /** Paths of the task's files, in its order. */
   readonly paths: string[]
-  /** The attempt has ended. */
+  /** Called when the attempt has ended. */
   release(): void
 }
 
-/** Files of tasks on a machine that need not have them: what is not there is fetched from the coordinator, once. */
+/** Files of tasks on a machine that may lack them. A missing file is fetched once from the coordinator. */
 export interface FetchedFiles {
   /** Rejects with ENVIRONMENT_START_FAILED, and with the reason of `signal`. */
   place(paths: readonly string[], files: readonly WorkerFile[], signal: AbortSignal): Promise<PlacedFiles>
-  /** Removes what was fetched. */
+  /** Removes the fetched files. */
   close(): Promise<void>
 }
 
 interface Kept {
   readonly path: string
   readonly bytes: number
-  /** Attempts that run with it. */
+  /** Running attempts that use it. */
   users: number
 }
 
 export function createFetchedFiles({ fetch, baseDirectory, maxBytes = 8 * 1024 ** 3 }: FetchedFilesOptions): FetchedFiles {
   const facts = createFileFactsReader()
-  /** By path; what was used last stands last. */
+  /** Keyed by path; the most recently used file is last. */
   const kept = new Map<string, Kept>()
   const fetching = new Map<string, Promise<void>>()
   const closing = new AbortController()
@@ -63,7 +63,7 @@ export function createFetchedFiles({ fetch, baseDirectory, maxBytes = 8 * 1024 *
       if (users > 0) continue
       kept.delete(path)
       total -= bytes
-      // At once: whoever wants the file from now on finds that it has to be fetched.
+      // Removed at once, so that whoever wants the file later finds that it must be fetched.
       rmSync(path, { force: true })
     }
     if (total > maxBytes)
@@ -111,7 +111,7 @@ export function createFetchedFiles({ fetch, baseDirectory, maxBytes = 8 * 1024 *
       }
       const placeOne = async (path: string): Promise<string> => {
         const file = files.find((each) => each.path === path)
-        // Where machines share their files, or are one, agents see the paths that they see in the coordinator's process.
+        // If machines share their files, agents see the same paths as in the coordinator's process.
         if (!file || (await isThere(resolve(baseDirectory, path), file))) return path
         const name = basename(path)
         if (name === '' || name === '.' || name === '..') throw cannot(file, 'its path names no file')

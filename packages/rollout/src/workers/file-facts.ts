@@ -2,21 +2,21 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 
-/** What tells whether two machines have the same file. */
+/** Facts that tell whether two machines have the same file. */
 export interface FileFacts {
   readonly sha256: string
   readonly bytes: number
-  /** Permissions, as `stat` has them. */
+  /** Permissions, as `stat` reports them. */
   readonly mode: number
 }
 
-/** Reads what files are like; one that has not changed since is not read again. */
+/** Reads facts of files. A file that has not changed is not read again. */
 export interface FileFactsReader {
   /** `null` where there is no file that can be read. */
   read(path: string): Promise<FileFacts | null>
 }
 
-/** Files whose facts are remembered; those that were read longest ago are forgotten first. */
+/** Most files whose facts are remembered. Those read longest ago are forgotten first. */
 const mostFiles = 10_000
 
 export function createFileFactsReader(): FileFactsReader {

@@ -29,17 +29,20 @@ export interface WorkerOptions extends CoordinatorConnection {
   readonly name: string
   /** Attempts at once. */
   readonly slots: number
-  /** As the coordinator computes it. */
+  /** Must equal the identity that the coordinator computes. */
   readonly agent: AgentIdentity
-  /** Opens what runs the agents, with what its coordinator says of their tools; called once. */
+  /** Opens the executor of the agents, with the coordinator's settings for tools. Called once. */
   readonly openExecutor: (environment: WorkerEnvironment) => AttemptExecutor
-  /** Folder that paths of tasks' files are relative to; a file that is not there is fetched from the coordinator. Default: the working directory. */
+  /**
+   * Folder that paths of tasks' files are relative to. A file that is not there is fetched from the coordinator. Default: the working
+   * directory.
+   */
   readonly baseDirectory?: string | undefined
-  /** Aborts when the worker shall finish what it holds, take nothing more and leave. */
+  /** Aborts when the worker should finish the attempts that it holds, take no more and leave. */
   readonly signal: AbortSignal
-  /** How long a coordinator that has not answered yet is waited for. Default 60,000. */
+  /** How long to wait for a coordinator that has never answered. Default 60,000. */
   readonly waitMs?: number | undefined
-  /** How long one is waited for that was there and is away, as while it starts again. Default `waitMs`. */
+  /** How long to wait for a coordinator that was connected before, such as during its restart. Default `waitMs`. */
   readonly awayMs?: number | undefined
   readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
   readonly onState?: ((state: 'connected' | 'lost' | 'draining') => void) | undefined
@@ -48,7 +51,7 @@ export interface WorkerOptions extends CoordinatorConnection {
 const firstDelayMs = 100
 const longestDelayMs = 2_000
 
-/** Bytes that wait for a coordinator that does not read; above it the connection is cut. */
+/** Most bytes that wait for a coordinator that does not read; beyond that the connection is cut. */
 const maxBufferedBytes = 256 * 1024 * 1024
 
 const idOf = ({ key, attempt }: AttemptName) => `${attempt} ${key}`
@@ -58,8 +61,8 @@ interface Running extends AttemptName {
 }
 
 /**
- * Runs attempts for a coordinator until it is drained. Rejects with COORDINATOR_UNREACHABLE, SERVICE_UNAUTHORIZED, and what the
- * coordinator refuses it with: WORKER_PROTOCOL, WORKER_AGENT, WORKER_NAME.
+ * Runs attempts for a coordinator until the worker is drained. Rejects with COORDINATOR_UNREACHABLE, with SERVICE_UNAUTHORIZED, and with
+ * the coordinator's refusals: WORKER_PROTOCOL, WORKER_AGENT, WORKER_NAME.
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
   const { openExecutor, baseDirectory = '.', signal, waitMs = 60_000, awayMs = waitMs, onWarning, onState } = options
@@ -96,7 +99,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   }
 
   function abandon(why: string): void {
-    // A coordinator that still counts on these attempts must not assign them again: their turns would mix with those of the first run.
+    // A coordinator that still expects these attempts must not assign them again: their turns would mix with those of the first run.
     incarnation = randomUUID()
     for (const { key, controller } of running.values()) controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}": ${why}.`))
     running.clear()
@@ -131,7 +134,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     const outcome = await execute(assignment, announced, entry.controller.signal).catch((cause: unknown) =>
       failedOutcome(toTrainError(cause, 'AGENT_FAILED')),
     )
-    // An attempt that was fenced meanwhile has no result.
+    // An attempt that was fenced in the meantime has no result.
     if (running.get(id) !== entry) return
     running.delete(id)
     const result = sendable({ type: 'result', key, attempt, outcome }, welcome?.maxFrameBytes)
@@ -177,10 +180,10 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     }
   }
 
-  /** Serves one connection; resolves when it is lost, rejects when the coordinator does not want this worker. */
+  /** Serves one connection. Resolves when it is lost; rejects when the coordinator refuses this worker. */
   async function serveOnce(stop: AbortSignal): Promise<void> {
     const opened = await connectWorker(options)
-    // The worker has left meanwhile.
+    // The worker has left in the meantime.
     if (stop.aborted) return opened.terminate()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     socket = createFramedSocket({
@@ -206,7 +209,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     })
     const { name, slots, agent } = options
     const identity = { agentHash: agent.hash, agentParts: agent.parts }
-    send({ ...{ type: 'hello', protocol: workerProtocol, name, incarnation, slots, ...identity, draining }, holding: holding() })
+    send({ type: 'hello', protocol: workerProtocol, name, incarnation, slots, ...identity, draining, holding: holding() })
     try {
       await promise
     } finally {
@@ -228,7 +231,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
       } catch (error) {
         const { code, message } = error as TrainError
         const patienceMs = welcome ? awayMs : waitMs
-        // An earlier start of this worker may still count as connected, where its machine has gone without a word.
+        // An earlier start of this worker may still count as connected if its machine vanished without a word.
         if (code === 'WORKER_NAME') {
           if (performance.now() - since > patienceMs) throw error
           onWarning?.({ code, message })

@@ -16,22 +16,22 @@ import { runWorker, type WorkerOptions } from './run-worker.ts'
 import { createWorkerPool, type WorkerPoolOptions } from './worker-pool.ts'
 import type { WorkerPoolLimits } from './worker-pool-limits.ts'
 
-/** What workers need. */
+/** Token of workers. */
 export const token = 'secret'
-/** What clients need. */
+/** Token of clients. */
 export const clientToken = 'of clients'
 
-/** What all of them run. */
+/** The agent of every worker. */
 export const testAgent: AgentIdentity = { hash: 'agent-1', parts: { 'agent.ts': 'a', 'package zod': '4.1.0' } }
 
 export interface CoordinatorSetup {
-  /** What the agent does; asks its policy once where absent. */
+  /** The agent; by default it asks its policy once. */
   readonly agent?: (
     ask: (agent?: string) => Promise<string | null>,
     context: Parameters<AgentProgram['run']>[1],
     request: string,
   ) => Promise<string | null>
-  /** The members of a swarm; one agent where absent. */
+  /** Members of a swarm; one agent by default. */
   readonly agents?: readonly AgentDeclaration[]
   readonly limits?: Partial<WorkerPoolLimits>
   readonly concurrency?: number
@@ -52,7 +52,11 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
     return { answer: await agent(ask, context, task.id), messages: [] }
   }, members)
   const pool = createWorkerPool({
-    ...{ agent: testAgent, environment, fileOf, limits, onWarning: (warning) => warnings.push(warning) },
+    agent: testAgent,
+    environment,
+    fileOf,
+    limits,
+    onWarning: (warning) => warnings.push(warning),
   })
   const opened = Promise.withResolvers<InProcessRolloutRunner>()
   const service = createRolloutService({
@@ -79,7 +83,7 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
   const runner = await opened.promise
   const server = await createRolloutServer({ service, token: clientToken, workers: { pool, token } })
 
-  /** A worker of its own life in this process. */
+  /** Runs a worker in this process. */
   function work(overrides: Partial<WorkerOptions> & { readonly wrap?: (executor: AttemptExecutor) => AttemptExecutor } = {}) {
     const drain = new AbortController()
     const { wrap = (executor) => executor, ...options } = overrides
@@ -87,16 +91,14 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
     const executor = wrap(createAttemptExecutor({ program: agents, environment: memoryEnvironment(), baseDirectory, abandonAfterMs: 50 }))
     const states: string[] = []
     const ended = runWorker({
-      ...{
-        url: server.url,
-        token,
-        name: 'worker',
-        slots: 2,
-        agent: testAgent,
-        openExecutor: () => executor,
-        signal: drain.signal,
-        waitMs: 500,
-      },
+      url: server.url,
+      token,
+      name: 'worker',
+      slots: 2,
+      agent: testAgent,
+      openExecutor: () => executor,
+      signal: drain.signal,
+      waitMs: 500,
       onState: (state) => states.push(state),
       ...options,
     })
@@ -104,20 +106,31 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
     return { drain: () => drain.abort(), ended, states }
   }
 
-  /** Where workers and rollouts stand, in numbers. */
+  /** Counts of workers and rollouts. */
   function counts() {
     const rows = runner.workers.rows()
     const connected = rows.filter(({ status }) => status === 'connected' || status === 'draining')
     const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0)
     return {
-      ...{ workers: connected.length, slots: sum(connected.map(({ slots }) => slots)), waiting: runner.counts().queued },
+      workers: connected.length,
+      slots: sum(connected.map(({ slots }) => slots)),
+      waiting: runner.counts().queued,
       assigned: sum(rows.map(({ assignments }) => assignments.length)),
       lostAttempts: sum(rows.map(({ lostAttempts }) => lostAttempts)),
     }
   }
 
   return {
-    ...{ counts, runner, pool, service, server, store, gateway, warnings, events, work },
+    counts,
+    runner,
+    pool,
+    service,
+    server,
+    store,
+    gateway,
+    warnings,
+    events,
+    work,
     run(request: RolloutRequest, signal = AbortSignal.timeout(20_000)) {
       service.submit(request)
       return service.wait(request.key, { signal })
@@ -130,7 +143,7 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
   }
 }
 
-/** A worker that says what it is told to say, over a plain socket. */
+/** A worker that sends the test's messages over a plain socket. */
 export async function plainWorker(url: string, hello: object = {}) {
   const socket = new WebSocket(url.replace('http', 'ws') + workersPath, { headers: { authorization: `Bearer ${token}` } })
   await once(socket, 'open')

@@ -23,7 +23,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
-/** A coordinator whose agent reads its task's files: what it reads, and the path where the worker has the file. */
+/** A coordinator whose agent reads its task's files. `seen` has what it reads, and the worker's path of the file. */
 async function startReading(fileOf = (path: string): string | null => resolve(here, path)) {
   const seen: string[][] = []
   const paths = new Map<string, readonly string[]>()
@@ -47,7 +47,10 @@ async function startReading(fileOf = (path: string): string | null => resolve(he
     return answer(request, response)
   }
   return {
-    ...{ coordinator, seen, requests, sendFile },
+    coordinator,
+    seen,
+    requests,
+    sendFile,
     work: (options: Parameters<typeof coordinator.work>[0]) =>
       coordinator.work({
         ...options,
@@ -82,16 +85,16 @@ test('an agent on another machine reads the files of its task under their names,
   const worker = work({ baseDirectory: there, slots: 3 })
   for (const state of await Promise.all(['a', 'b', 'c'].map((key) => run(key, 'data/table.csv')))) expect(state).toMatchObject(done)
   expect(await run('absolute', join(here, 'data/table.csv'))).toMatchObject(done)
-  // One machine plays two, and there the absolute path leads to the file.
+  // This machine plays both, and the absolute path leads to the file there.
   expect(seen[3]).toEqual([join(here, 'data/table.csv'), 'a,b\n1,2\n'])
   const [[path = '']] = seen as [string[]]
   expect(seen.slice(0, 3)).toEqual(Array(3).fill([path, 'a,b\n1,2\n']))
   expect([basename(path), path.startsWith(folder), (await stat(path)).mode & 0o777]).toEqual(['table.csv', false, 0o755])
   expect(requests).toHaveLength(1)
-  // An agent has written to it, and the task of the next is what it was.
+  // An agent has written to the file, yet the next task finds it as it was.
   await writeFile(path, 'mine')
   expect(await run('d', 'data/table.csv')).toMatchObject(done)
-  // The dataset has another file now.
+  // The dataset has replaced the file.
   await writeFile(join(here, 'data/table.csv'), 'new')
   expect(await run('e', 'data/table.csv')).toMatchObject(done)
   expect(seen.slice(4).map(([, text]) => text)).toEqual(['a,b\n1,2\n', 'new'])
@@ -195,7 +198,7 @@ test('files are served by hash alone, to whoever has the token, and by GET', asy
     expect(await ask(url, announced)).toEqual([200, 'a,b\n1,2\n'])
     for (const path of [other, '%2e%2e%2fsecret', join(here, 'data/table.csv'), ''])
       expect([path, (await ask(url, path))[0]]).toEqual([path, 404])
-    // These are paths of clients.
+    // These paths belong to clients.
     for (const path of ['../secret', `${announced}/../../secret`])
       expect([path, (await ask(url, path))[0]]).toEqual([path, url === own.url ? 404 : 401])
     expect((await ask(url, announced, { method: 'POST' }))[0]).toBe(405)
@@ -220,7 +223,9 @@ function ask(url: string, path: string, options: { method?: string; headers?: Re
 }
 
 const fileOf = (path: string, text: string): WorkerFile => ({
-  ...{ path, bytes: text.length, mode: 0o644 },
+  path,
+  bytes: text.length,
+  mode: 0o644,
   sha256: createHash('sha256').update(text).digest('hex'),
 })
 

@@ -23,40 +23,45 @@ import { defaultWorkerPoolLimits, type WorkerPoolLimits } from './worker-pool-li
 export interface WorkerPoolOptions {
   /** The agent that workers must have. */
   readonly agent: AgentIdentity
-  /** How workers run tools; their defaults where absent. */
+  /** Settings by which workers run tools; the workers' defaults where absent. */
   readonly environment?: WorkerEnvironment | undefined
-  /** Where the files of tasks lie, and which of them workers may have. Default: every path, relative to the working directory. */
+  /** Finds the files of tasks, and says which of them workers may have. Default: every path, relative to the working directory. */
   readonly fileOf?: FileOf | undefined
   readonly limits?: Partial<WorkerPoolLimits> | undefined
   readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
 }
 
-/** The connections of workers in other processes. What they are assigned, and how long they are waited for, the runner decides that it is attached to. */
+/**
+ * Connections of workers in other processes. The runner that the pool is attached to decides what they are assigned and how long they are
+ * waited for.
+ */
 export interface WorkerPool extends WorkerSource {
   /** Takes over a socket whose token has been checked. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Answers a request below `filesPath` whose token has been checked, with the file of a task. */
   sendFile(request: IncomingMessage, response: ServerResponse): Promise<void>
-  /** The process of a worker has ended, as whoever started it says: what it had begins again at once. Returns whether the worker had connected. */
+  /**
+   * The worker's launcher reports that its process has ended; its attempts begin again at once. Returns whether the worker had connected.
+   */
   exit(name: string): boolean
-  /** No worker can be had: rollouts that wait fail with `error`, and so do those that come. */
+  /** No worker can be had. Waiting and later rollouts fail with `error`. */
   fail(error: Error): void
-  /** Asks all workers to finish what they hold and to leave. */
+  /** Asks all workers to finish the attempts that they hold and to leave. */
   drain(): void
-  /** Ends all connections, as when the port closes; workers may come again. */
+  /** Ends all connections, as when the port closes; workers may reconnect. */
   disconnect(): void
   close(): void
 }
 
-/** A worker from its first hello until the runner knows it no more. */
+/** A worker from its first hello until the runner forgets it. */
 interface Session extends WorkerLink {
   readonly incarnation: string
   hasExited: boolean
-  /** Its tool calls without an answer, as it last said. */
+  /** Its open tool calls, as it last reported them. */
   lastCalls: readonly OpenToolCall[]
   /** `null` while its connection is lost. */
   connection: Connection | null
-  /** What waits for the result of each attempt. */
+  /** Callbacks that wait for the outcome of each attempt. */
   readonly results: Map<string, (outcome: AttemptOutcome) => void>
 }
 
@@ -81,7 +86,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
   let workers: RolloutWorkers | null = null
   let failure: Error | null = null
 
-  // A worker hears by these that its coordinator is alive.
+  // Pings tell workers that their coordinator is alive.
   const beats = setInterval(() => {
     for (const connection of connections) connection.beat(0)
   }, beatMs)
@@ -110,7 +115,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
         results.set(idOf(assignment), resolve)
         const cancel = () => send({ type: 'cancel', key, attempt, reason: reasonOf(signal) })
         const assign = (files?: WorkerFile[]) => {
-          // The attempt may have been fenced while its files were read.
+          // The attempt may have been fenced while its files were being read.
           if (results.get(idOf(assignment)) !== resolve) return
           send({ type: 'assign', ...assignment, ...(files && { files }) })
           if (signal.aborted) cancel()
@@ -148,7 +153,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
       throw new TrainError('WORKER_AGENT', message)
     }
     const other = sessions.get(name)
-    // A machine that is gone says nothing; another start of its worker need not wait for the end of its lease.
+    // A machine that is gone stays silent. A restart of its worker need not wait for the end of the lease.
     const isHeard = other?.connection && performance.now() - other.connection.heardAt() < deadMs
     if (isHeard && other.incarnation !== incarnation) {
       throw new TrainError('WORKER_NAME', `Another worker named "${name}" is connected; start this one with another --name.`)
@@ -165,7 +170,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
     if (before) before.connection = null
     session.connection = connection
     sessions.set(name, session)
-    // Its end is not that of the worker.
+    // The worker lives on in the new connection.
     replaced?.close(closeCodes.replaced, 'The same worker has connected again.')
     connection.send({ type: 'welcome', protocol: workerProtocol, beatMs, leaseMs, maxFrameBytes, environment })
     workers!.hello({ name, incarnation, isDraining, slots, holding, leaseMs, graceMs, stopMs, link: session })

@@ -82,7 +82,7 @@ test('the token of clients opens no path of workers, and that of workers none of
     expect([path, await socket(path, clientToken)]).toEqual([path, 401])
     expect([path, await socket(path, token)]).toEqual([path, 101])
   }
-  // A path with two slashes at its start names no host, and is none of the workers' paths.
+  // A path that begins with two slashes names no host, and is not one of the workers' paths.
   expect(await socket('//service/v1/workers', clientToken)).toBe(404)
   for (const path of ['/v1/channel', '/v1/workers/../channel', '//', '//service/v1/workers'])
     expect([path, await socket(path, token)]).toEqual([path, 401])

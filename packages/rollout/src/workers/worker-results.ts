@@ -1,17 +1,26 @@
 import { type AttemptOutcome, errorMessage, TrainError, WorkerResult } from '@aworld-train/protocol'
 import { ZodError } from 'zod'
 
-/** The outcome of an attempt that did not come to run its agent. */
+/** The outcome of an attempt that ended before its agent ran. */
 export function failedOutcome(error: TrainError): AttemptOutcome {
   const now = Date.now()
   return {
     end: { kind: 'threw', error: error.toRecord() },
-    ...{ aborted: null, environmentFailure: null, edges: [], toolCalls: [], toolErrors: 0, functionCalls: 0, problems: [] },
+    aborted: null,
+    environmentFailure: null,
+    edges: [],
+    toolCalls: [],
+    toolErrors: 0,
+    functionCalls: 0,
+    problems: [],
     timing: { startedAt: now, endedAt: now },
   }
 }
 
-/** What is sent of a result. One above the limit, or one that cannot be read, would end the connection with everything else on it, again and again; in its place goes a failure that says so. */
+/**
+ * Returns the result, or a failure in its place. A result that is too large or cannot be read would end the connection and everything on
+ * it, again and again.
+ */
 export function sendable(result: WorkerResult, maxBytes = Number.POSITIVE_INFINITY): WorkerResult {
   try {
     const text = JSON.stringify(result)

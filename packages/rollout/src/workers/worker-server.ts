@@ -16,18 +16,18 @@ export interface WorkerServerOptions {
   readonly token: string
   /** Loopback by default. */
   readonly host?: string | undefined
-  /** Any free one by default. */
+  /** Any free port by default. */
   readonly port?: number | undefined
   readonly tls?: TlsIdentity | undefined
-  /** Allows to listen beyond loopback without `tls`. */
+  /** Allows listening beyond loopback without `tls`. */
   readonly insecure?: boolean | undefined
-  /** An address whose host is that of the workers' URL. */
+  /** Address whose host the workers' URL takes. */
   readonly publicUrl?: string | undefined
 }
 
 const unauthorized = 'The token of the coordinator is missing or wrong.'
 
-/** A port that takes workers with a token and serves nothing else: for a coordinator without a rollout service. */
+/** Opens a port that takes workers with a token and serves nothing else, for a coordinator without a rollout service. */
 export async function createWorkerServer(
   pool: Pick<WorkerPool, 'upgrade' | 'sendFile' | 'disconnect'>,
   { token, host = '127.0.0.1', port = 0, tls, insecure, publicUrl }: WorkerServerOptions,
@@ -35,7 +35,10 @@ export async function createWorkerServer(
   const isAuthorized = createBearerCheck(token)
   const { url, close } = await openHttpServer({
     what: 'The coordinator',
-    ...{ host, port, tls, insecure },
+    host,
+    port,
+    tls,
+    insecure,
     allowedHosts: publicUrl === undefined ? [] : [new URL(publicUrl).hostname],
     limits: defaultRolloutServerLimits,
     portError: 'GATEWAY_PORT_IN_USE',

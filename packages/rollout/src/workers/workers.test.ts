@@ -15,8 +15,15 @@ import { plainWorker, startCoordinator, testAgent, token } from './start-workers
 const keys = (count: number) => Array.from({ length: count }, (_, index) => `r${index}`)
 
 const outcome = {
-  ...{ end: { kind: 'answered', answer: 'yes', messages: [] }, aborted: null, environmentFailure: null, edges: [], toolCalls: [] },
-  ...{ toolErrors: 0, functionCalls: 0, problems: [], timing: { startedAt: 1, endedAt: 2 } },
+  end: { kind: 'answered', answer: 'yes', messages: [] },
+  aborted: null,
+  environmentFailure: null,
+  edges: [],
+  toolCalls: [],
+  toolErrors: 0,
+  functionCalls: 0,
+  problems: [],
+  timing: { startedAt: 1, endedAt: 2 },
 }
 
 test('agents run at workers, on all of them, and never beside the coordinator; without a worker attempts wait', async () => {
@@ -28,7 +35,7 @@ test('agents run at workers, on all of them, and never beside the coordinator; w
     expect(state).toMatchObject({ status: 'done', episode: { reward: 1, attempt: 0, stopReason: 'completed' } })
   expect(coordinator.counts()).toMatchObject({ workers: 2, slots: 4, assigned: 0, waiting: 0, lostAttempts: 0 })
   expect(coordinator.runner.slots()).toBe(4)
-  // Each attempt has the worker that ran it, and the agent that this worker had.
+  // Each attempt is recorded with the worker that ran it and with that worker's agent.
   const ran = coordinator.store.ends.map(({ worker }) => worker)
   for (const name of ['a', 'b']) expect(ran).toContainEqual({ name, agent: testAgent.hash })
   for (const worker of workers) worker.drain()
@@ -453,7 +460,8 @@ test('a worker that gave up what it had comes as a new one: the same attempt is 
   let open = true
   const hellos: Record<string, unknown>[] = []
   const webSockets = new WebSocketServer({
-    ...{ host: '127.0.0.1', port: 0 },
+    host: '127.0.0.1',
+    port: 0,
     verifyClient: (_info: unknown, decide: (taken: boolean, code?: number) => void) => decide(open, 503),
   })
   webSockets.on('connection', (socket) => {
@@ -474,7 +482,10 @@ test('a worker that gave up what it had comes as a new one: the same attempt is 
   const abort = Promise.withResolvers<void>()
   const drain = new AbortController()
   const ended = runWorker({
-    ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agent: testAgent },
+    url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`,
+    name: 'worker',
+    slots: 1,
+    agent: testAgent,
     openExecutor: () => ({
       execute: (_, { signal }) =>
         new Promise((_resolve, reject) => {
@@ -510,8 +521,12 @@ test('a worker that is drained while it connects leaves, and is no worker any mo
   await once(webSockets, 'listening')
   const drain = new AbortController()
   const ended = runWorker({
-    ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agent: testAgent },
-    ...{ openExecutor: () => expect.unreachable('No attempt is here.'), signal: drain.signal },
+    url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`,
+    name: 'worker',
+    slots: 1,
+    agent: testAgent,
+    openExecutor: () => expect.unreachable('No attempt is here.'),
+    signal: drain.signal,
   })
   const decide = await handshake.promise
   drain.abort()
