@@ -44,7 +44,7 @@ export class ActiveCall {
     this.#controller.abort(new CallAborted(why))
   }
 
-  /** Its reason is a CallAborted. */
+  /** Aborts with a CallAborted as its reason. */
   get signal(): AbortSignal {
     return this.#controller.signal
   }
@@ -62,12 +62,12 @@ export class ActiveCall {
     this.#controller.abort(new CallAborted(why))
   }
 
-  /** The session is over: the engine is aborted, unless only the sending of the answer is left. */
+  /** Ends the call with its session: the engine is aborted, unless only sending the answer is left. */
   closeSession(): void {
     if (!this.#sending) this.#lose('session-closed')
   }
 
-  /** `send` keeps the client from giving up while it waits: a byte that means nothing, at every second `beat` from now on and after. */
+  /** Has `send` write a meaningless byte at every beat after the first, so that a waiting client does not give up. */
   keepAwake(send: () => void): void {
     this.#keepAwake = send
   }
@@ -76,12 +76,12 @@ export class ActiveCall {
     if (this.#beats++ > 0) this.#keepAwake?.()
   }
 
-  /** From now on the call ends early only where its client leaves. */
+  /** From this call on, only the client's leaving ends the call early. */
   startSending(): void {
     this.#sending = true
   }
 
-  /** Resolves to whether the whole answer was handed over. */
+  /** Resolves to true if the whole answer was handed over. */
   get sent(): Promise<boolean> {
     return this.#sent.promise
   }
@@ -91,7 +91,7 @@ export class ActiveCall {
     this.#response.destroy()
   }
 
-  /** Says that nothing more happens in this call. */
+  /** Marks the call as ended: nothing more happens in it. */
   settle(): void {
     this.#settled.resolve()
   }

@@ -13,7 +13,7 @@ const conversations = [
   [{ role: 'system', content: 'Be kind.' }, user('Lead?')],
 ]
 
-/** Which of the three calls stayed together. */
+/** Whether the first call stayed with the second, and with the third. */
 const together = ([first, second, third]: readonly string[]) => [first === second, first === third]
 
 test('in a session that many share, a conversation stays with its server, and others go where there is room', async () => {

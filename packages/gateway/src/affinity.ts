@@ -4,8 +4,8 @@ import { readObject } from './dialects/read-fields.ts'
 import { parseBody } from './stages/parse-body.ts'
 
 /**
- * Calls with the same value stay with one server: those of a rollout or, in a session without an end, which many clients share,
- * those that begin with the same question.
+ * Calls with the same value stay with one server. Those are the calls of a rollout or, in an endless session that many clients share, the
+ * calls that begin with the same question.
  */
 export function affinityOf({ rollout, attempt, maxKeptTurns }: SessionRequest, question: () => string): string {
   const whole = `${rollout}.${attempt}`

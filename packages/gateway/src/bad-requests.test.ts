@@ -7,7 +7,7 @@ import { lookupTool, post, sessionRequest, startGateway } from './testing/start-
 const user = { role: 'user', content: 'Hi.' }
 const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
 
-/** A body, and what its error must say. */
+/** Bodies, and what their errors must say. */
 const cases: readonly (readonly [name: string, body: unknown, param: string | null, message: RegExp])[] = [
   ['empty', '', null, /not valid JSON/],
   ['cut', '{"messages": [', null, /not valid JSON/],

@@ -1,17 +1,20 @@
 import { createWaitingLine } from '@aworld-train/core'
 
-/** A limit over all calls of a rollout. The most that a call may use is reserved for it until it has ended, so that parallel calls do not pass the limit. */
+/**
+ * A limit over all calls of a rollout. Each call reserves the most that it may use until it ends, so that parallel
+ * calls do not exceed the limit.
+ */
 export interface Budget {
   /**
-   * Reserves `most` for a call, or the rest of the budget where no other call has a reservation: 0 where all is spent. `null` where
-   * the call has to wait until others have ended, which may use less than is reserved for them.
+   * Reserves `most` for a call, or the rest of the budget if no other call has a reservation: 0 when all is spent. `null` means that the
+   * call has to wait for others to end, because they may use less than they have reserved.
    */
   tryHold(most: number): number | null
-  /** As `tryHold`, in the order in which calls asked. Rejects with the signal's reason. */
+  /** Like `tryHold`, but waits. Calls get their reservations in the order in which they asked. Rejects with the signal's reason. */
   hold(most: number, signal: AbortSignal): Promise<number>
-  /** Ends a call's reservation. What the call used counts as spent by then. */
+  /** Ends a call's reservation. By then, `spent` includes what the call used. */
   release(amount: number): void
-  /** How many calls wait. */
+  /** Number of calls that wait. */
   waiting(): number
 }
 

@@ -1,10 +1,10 @@
 import type { TrainedCall, TrainedCalls } from '@aworld-train/core'
 import { type Message, TrainError, type Turn } from '@aworld-train/protocol'
 
-/** Says for the record which calls a run trains. */
+/** Reads the kind of a call for the record: whether a run trains it. */
 export type ReadCallKind = (call: Omit<TrainedCall, 'messages'> & { readonly messages: () => readonly Message[] }) => Pick<Turn, 'callKind'>
 
-/** `with-tools` is decided when an episode has ended: only then is it known whether its agent had tools. */
+/** `with-tools` is decided after an episode, because only then is it known whether its agent had tools. */
 export function createCallKinds(trained: TrainedCalls): ReadCallKind {
   if (trained === 'all') return () => ({})
   if (trained === 'with-tools') return ({ tools }) => ({ callKind: tools.length > 0 ? 'with-tools' : 'without-tools' })
@@ -18,7 +18,7 @@ export function createCallKinds(trained: TrainedCalls): ReadCallKind {
   }
 }
 
-/** The messages that a turn was asked with. */
+/** The messages of the request that led to a turn. */
 export function messagesOf(turns: readonly Turn[], parent: number | null, delta: readonly Message[]): readonly Message[] {
   const parts = [delta]
   for (let turn = parent === null ? undefined : turns[parent]; turn; turn = turn.parent === null ? undefined : turns[turn.parent])

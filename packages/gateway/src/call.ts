@@ -4,19 +4,19 @@ import type { Oddity } from './dialects/history-oddities.ts'
 import type { ResponseMemory } from './dialects/responses/memory.ts'
 import type { HttpFailure } from './failure.ts'
 
-/** Which tools a client wants called. The prompt always names all tools, because otherwise the next turn could not continue this one. */
+/** A client's wish for tool calls. The prompt always names all tools, because otherwise the next turn could not continue this one. */
 export interface ToolChoice {
-  /** `none`: what looks like a call is delivered as text. `required`, `named`: the completion begins inside a call. */
+  /** `none`: a sampled call is delivered as text. `required`, `named`: the completion begins inside a call. */
   readonly kind: 'auto' | 'none' | 'required' | 'named'
-  /** The tool to call, where the kind is `named`; always one of the call's tools. */
+  /** The tool to call if the kind is `named`; it is always one of the call's tools. */
   readonly name?: string | undefined
-  /** `false`: the first call is delivered, later ones are not. */
+  /** `false`: only the first call is delivered. */
   readonly parallel: boolean
   /** Calls of other tools are not delivered; absent where every tool may be called. */
   readonly allowed?: readonly string[] | undefined
 }
 
-/** How the agent asks to be sampled; the trainer decides unless the run lets the agent. Values of a wrong type are left out. */
+/** Sampling that the agent asks for. The trainer decides, unless the run lets the agent. Values of a wrong type are left out. */
 export interface RequestedSampling {
   readonly temperature?: number
   readonly topP?: number
@@ -24,18 +24,18 @@ export interface RequestedSampling {
   readonly seed?: number
 }
 
-/** A form that a request asks for. */
+/** An output form that a request asks for. */
 export interface RequestedConstraint {
   readonly form: Constraint
-  /** The field that asks. */
+  /** The field of the request that asks for it. */
   readonly param: string
-  /** Whether the client wants the form kept strictly; our own engines always do. */
+  /** Whether the client wants the form enforced strictly; our own engines always do so. */
   readonly strict: boolean
 }
 
 /** Logprobs that a request asks for. */
 export interface RequestedLogprobs {
-  /** The field that asks. */
+  /** The field of the request that asks for it. */
   readonly param: string
   /** Alternatives to each sampled token, with their logprobs. */
   readonly top: number
@@ -47,11 +47,11 @@ export interface ModelCall {
   readonly model: string | null
   readonly messages: readonly Message[]
   readonly tools: readonly ToolDefinition[]
-  /** The tools in the form of Chat Completions, schemas as they were written, for a lossless rendering. */
+  /** The tools in the form of Chat Completions, with schemas as they were written, for a lossless rendering. */
   readonly toolsJson: string | undefined
   /** Tools whose input is plain text; in the prompt they are functions with one string parameter, `input`. */
   readonly customTools: ReadonlySet<string>
-  /** Types of tools and items that a provider's own server would run or has run; no prompt holds them. */
+  /** Types of tools and items that only a provider's server runs. No prompt holds them. */
   readonly hosted: readonly string[]
   readonly toolChoice: ToolChoice
   readonly stream: boolean
@@ -60,24 +60,24 @@ export interface ModelCall {
   readonly stop: readonly string[]
   /** The form of the answer's text; a tool call has its own. */
   readonly constraint?: RequestedConstraint | undefined
-  /** Oddities of the history, which is served as it stands; they are counted by kind. */
+  /** Oddities of the history, counted by kind. The history is served as it stands. */
   readonly oddities: readonly Oddity[]
   readonly requestedSampling: RequestedSampling
   /** Names of fields that have no effect here, from a closed list; all others are `other`. */
   readonly ignored: readonly string[]
-  /** These fields under their own names, each with its JSON as it was written, for the record. */
+  /** Fields that have no effect here, by their own names, each with its JSON as it was written, for the record. */
   readonly unusedFields: Readonly<Record<string, string>>
   readonly wants: {
     readonly logprobs: RequestedLogprobs | null
     readonly tokenIds: boolean
-    /** A last event with the usage of a stream. */
+    /** Whether a stream ends with an event that has the usage. */
     readonly streamUsage: boolean
   }
 }
 
-/** What every part of an answer carries. */
+/** Fields that every part of an answer carries. */
 export interface AnswerHead {
-  /** Unique in the gateway; a dialect puts its own prefix before it. */
+  /** Unique in the gateway. A dialect puts its own prefix before it. */
   readonly id: string
   /** Unix seconds. */
   readonly created: number
@@ -101,7 +101,7 @@ export interface Completion {
   readonly logprobEntries?: readonly object[] | undefined
   /** The stop string of the agent that ended the completion. */
   readonly stopSequence?: string | undefined
-  /** Whether the completion is a call that could not be read, of which the agent is told. */
+  /** Whether the completion is an unreadable call, which the agent is told about. */
   readonly isMalformedCall?: boolean | undefined
 }
 
@@ -114,7 +114,7 @@ export interface StreamPiece {
   readonly logprobEntries?: readonly object[] | undefined
 }
 
-/** Encodes one answer as a stream; its state is that of one call. Each method returns text for the socket. */
+/** Encodes one answer as a stream. It holds the state of one call, and each method returns text for the socket. */
 export interface StreamEncoder {
   start(): string
   /** The events of a piece; empty where a piece shows nothing. */
@@ -131,12 +131,12 @@ export interface ListedModel {
   readonly contextLength: number | null
 }
 
-/** An API that agents speak, as a row of the table of dialects. */
+/** An API that agents speak: a row of the table of dialects. */
 export interface Dialect {
   readonly name: string
-  /** Path behind `/v1`. */
+  /** Path after `/v1`. */
   readonly path: string
-  /** Header of every answer that names the request. */
+  /** Name of the header that holds the request's id in every answer. */
   readonly requestIdHeader: string
   /**
    * Throws GATEWAY_BAD_REQUEST or GATEWAY_INPUT_UNSUPPORTED naming the field. `json` is the text that `body` was parsed

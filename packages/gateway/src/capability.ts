@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
-/** Names that a URL can carry as they are; all others are written in base64url after a `~`. */
+/** Names that a URL can carry as they are. All others are written in base64url after a `~`. */
 const plainName = /^[A-Za-z0-9_-]{1,128}$/
 
 /** `name` as one part of a capability: letters, digits, `_`, `-` and `~` only. */
@@ -18,7 +18,7 @@ export interface Capabilities<Value> {
   /** A new capability for `value`. A name that was granted before gets another mac. */
   grant(rollout: string, attempt: number, agent: string, value: Value): string
   revoke(capability: string): void
-  /** What `capability` stands for; `undefined` alike for one that is forged, revoked or was never granted. */
+  /** The value of `capability`. `undefined` if it is forged, revoked or was never granted, without a difference. */
   find(capability: string): Value | undefined
 }
 

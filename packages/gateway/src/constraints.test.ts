@@ -9,7 +9,7 @@ const schema = { type: 'object', properties: { number: { type: 'integer' } }, re
 const jsonText = '{"number": 79}'
 const every: ReadonlySet<Constraint['kind']> = new Set(['json-object', 'json-schema', 'regex', 'choice', 'grammar'] as const)
 
-/** The same wish by each client; resolves to the text of the answer. */
+/** Each client asks for the same form. Resolves to the text of the answer. */
 const clients: Readonly<Record<string, (endpoint: PolicyEndpoint) => Promise<string | null>>> = {
   async 'chat completions'(endpoint) {
     const answer = await openaiClient(endpoint).chat.completions.create({
@@ -56,7 +56,7 @@ for (const [name, ask] of Object.entries(clients)) {
     expect(error).toMatchObject({ status: 400, message: expect.stringMatching(/json-schema.*cannot enforce/) })
     expect(started.engine.requests).toEqual([])
     expect((await session.close())[0]!.turns).toEqual([])
-    // Of the request alone: a session is not spoiled by it.
+    // The error concerns only the request and does not fail the session.
     expect(session.failure()).toBeNull()
   })
 }

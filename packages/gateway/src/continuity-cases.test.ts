@@ -108,7 +108,7 @@ test('a long conversation is read piece by piece, and its prompts are what a sin
   for (let call = 0; call < 6; call++) {
     const body = { model: 'any', messages, tools: [lookupTool] }
     const { message } = (await client.create(body)).choices[0]!
-    // A session that has seen nothing parses and renders all of it at once.
+    // A fresh session parses and renders all of it at once.
     const fresh = gateway.open(sessionRequest({ rollout: `fresh-${call}` }))
     await openaiClient(fresh.endpoint('agent')).chat.completions.create(body)
     await fresh.close()

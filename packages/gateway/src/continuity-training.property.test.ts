@@ -12,7 +12,7 @@ interface Message {
   readonly tool_call_id?: string
 }
 
-/** Thinking is printed only behind the last question, as Qwen3 does. */
+/** Prints thinking only after the last question, as Qwen3 does. */
 const thinkDropping = `{%- set ns = namespace(last=-1) %}{%- for m in messages %}{%- if m.role == 'user' %}{%- set ns.last = loop.index0 %}{%- endif %}{%- endfor %}
 {%- for m in messages %}
 {{- '<|im_start|>' + m.role + '\\n' }}
@@ -23,9 +23,9 @@ const thinkDropping = `{%- set ns = namespace(last=-1) %}{%- for m in messages %
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}`
 
-/** What a client does to its history before a call, and how the call goes. */
+/** A client's change to its history before a call, and the course of the call. */
 const step = fc.record({
-  /** Which of the agent's conversations speaks; they run in parallel. */
+  /** The conversation that makes the call; they run in parallel. */
   conversation: fc.nat(2),
   change: fc.constantFrom(
     'none',
@@ -93,7 +93,7 @@ test.each(['template', 'loop', 'as-sampled'] as const)(
   'history %s: whatever clients do, a trained token was sampled with its logprob, and each is trained once or accounted for',
   async (history) => {
     const planned = new Map<string, Step>()
-    // Every sampled token has a logprob of its own: it is followed by that from the engine to the training row.
+    // Every sampled token has a logprob of its own, by which it is followed from the engine to the training row.
     let drawn = 0
     const drawnBy = new Map<number, number>()
     /** Prompts as they were when the engine was asked. */
@@ -131,7 +131,7 @@ test.each(['template', 'loop', 'as-sampled'] as const)(
         await until(() => gateway.counts().inFlight === 0)
         if (response?.status !== 200) continue
         const { message } = (response.json() as { choices: readonly { readonly message: Message }[] }).choices[0]!
-        // After a fork the conversation goes on from where it was: one turn is continued twice.
+        // After a fork the conversation goes on from where it was, so one turn is continued twice.
         if (planStep.change === 'fork') continue
         histories[planStep.conversation] = [...messages, message, ...followUp(message, planStep, call)]
       }
@@ -163,7 +163,7 @@ test.each(['template', 'loop', 'as-sampled'] as const)(
   },
 )
 
-/** Prompts extend what was sampled before them; equal prompts are turns of their own. */
+/** Prompts extend the tokens sampled before them; equal prompts are turns of their own. */
 function checkTurns(turns: readonly Turn[]): void {
   for (const [index, turn] of turns.entries()) {
     expect(turn.index).toBe(index)

@@ -11,7 +11,7 @@ interface ChatMessage {
   tool_call_id?: string
 }
 
-/** One call of a random agent: what it does to its history, how it asks, and what the policy says. */
+/** One call of a random agent: its change to the history, its way of asking, and the policy's answer. */
 const step = fc.record({
   edit: fc.constantFrom('continue', 'continue', 'continue', 'regenerate', 'rewrite-user', 'drop-last', 'restart'),
   stream: fc.boolean(),
@@ -45,7 +45,7 @@ function edited(history: readonly ChatMessage[], { edit }: Step, index: number):
   return messages
 }
 
-/** I1 of the design, and that each turn holds exactly what the engine sampled for it. */
+/** Checks that each prompt continues its parent, and that each turn holds exactly what the engine sampled for it. */
 function checkRecord({ turns }: Trajectory, sampled: ReadonlyMap<Int32Array, { ids: number[]; logprobs: number[] }>) {
   for (const [index, turn] of turns.entries()) {
     expect(turn.index).toBe(index)
@@ -73,7 +73,7 @@ test('whatever agents do, prompts extend what was sampled and every sampled toke
     const { text, stopToken, ends } = planned.get(`${request.affinity}:${request.random.turn}`)!
     const drawn = { ids: [] as number[], logprobs: [] as number[] }
     sampled.set(request.promptTokenIds, drawn)
-    // The gateway's own callback is wrapped: what it is told is what was drawn.
+    // Wraps the gateway's own callback, to note the tokens that it is told of as drawn.
     const { onTokens } = request
     Object.assign(request, {
       onTokens(ids: Int32Array, logprobs: Float32Array, version?: number) {

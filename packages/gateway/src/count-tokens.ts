@@ -10,14 +10,17 @@ export interface CountTokensOptions {
   readonly models: ModelTable
   readonly session: SessionState
   readonly agent: AgentState
-  /** Encodes long texts, as it does those of calls. */
+  /** Encodes long texts, like those of calls. */
   readonly encoder: Encoder
   readonly run: RunWork
   /** Ends the wait for a long prompt. */
   readonly signal: AbortSignal
 }
 
-/** Length of the prompt that `call` would have now. Rejects with GATEWAY_BAD_REQUEST for a model whose server renders prompts itself. */
+/**
+ * Returns the length that the prompt of `call` would have. Rejects with GATEWAY_BAD_REQUEST for a model whose
+ * server renders prompts itself.
+ */
 export async function countTokens(options: CountTokensOptions, call: ModelCall): Promise<number> {
   const { models, session, agent, encoder, run, signal } = options
   const model = chooseModel(models, agent, call.model ?? undefined)

@@ -6,7 +6,7 @@ export type Tally = Record<string, number>
 /** Why a request or a socket did not become a call. */
 export type Refusal = SocketRefusal | 'unknown-url' | 'unauthorized' | 'too-large' | 'overloaded' | 'wrong-path'
 
-/** What a gateway has counted since it started. */
+/** Counts of a gateway since it started. */
 export interface Counters {
   /** Calls under a valid URL, bad ones included. */
   calls: number
@@ -20,11 +20,11 @@ export interface Counters {
   readonly branches: Tally
   readonly tolerated: Tally
   readonly ignored: Tally
-  /** What was sampled as a tool call and delivered as text, by kind. */
+  /** Tool calls that were sampled and delivered as text, by kind of problem. */
   readonly parseIssues: Tally
 }
 
-/** A tally without prototype: its keys come from outside. */
+/** A tally without a prototype, because its keys come from outside. */
 const tally = (): Tally => Object.create(null)
 
 export function createCounters(): Counters {
@@ -55,7 +55,7 @@ export function createCounters(): Counters {
   }
 }
 
-/** Most distinct names of one tally; further ones are counted together, because clients choose some of the names. */
+/** Most distinct names of one tally. Clients choose some of the names, so further names are counted together. */
 const maxNames = 64
 
 export function add(counts: Tally, name: string, amount = 1): void {

@@ -1,7 +1,7 @@
 import type { Sampling } from '@aworld-train/protocol'
 
 export interface SamplingBounds {
-  /** What the agent asks for; it may only shorten. */
+  /** Limit that the agent asks for; it may only shorten the answer. */
   readonly maxTokens: number | null
   readonly stop: readonly string[]
   /** Tokens that the context has room for. */

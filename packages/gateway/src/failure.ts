@@ -8,20 +8,20 @@ export interface HttpFailure {
   /** The field of the request that is wrong. */
   readonly param: string | null
   readonly message: string
-  /** `false`: a client that repeats the call would only spend more. */
+  /** Whether the client should repeat the call. `false` if that would only cost more. */
   readonly retry: boolean
-  /** When to repeat the call; `null` where that is not known. */
+  /** Seconds until the client should repeat the call; `null` if unknown. */
   readonly retryAfterSeconds: number | null
-  /** The id of the request for the client and the log. */
+  /** Id of the request, for the client and the log. */
   readonly requestId: string
-  /** The methods that the path has, where the request used another one. */
+  /** Methods of the path, if the request used another one. */
   readonly allow?: string | undefined
 }
 
-/** Leaves out the middle of a long message, which may quote the client; the advice at its end stays. */
+/** Leaves out the middle of a long message, which may quote the client. The advice at its end stays. */
 export const shorten = (message: string) => (message.length > 1_000 ? `${message.slice(0, 400)} … ${message.slice(-300)}` : message)
 
-/** A GATEWAY_BAD_REQUEST that names the field, as a path such as `messages[2].role`. */
+/** A GATEWAY_BAD_REQUEST that names the field by a path such as `messages[2].role`. */
 export function badRequest(message: string, param: string | null = null, status = 400, code?: string): TrainError {
   return new TrainError('GATEWAY_BAD_REQUEST', shorten(message), { details: { param, status, ...(code !== undefined && { code }) } })
 }
@@ -33,12 +33,12 @@ export function checkMethod(path: string, method: string | undefined, methods: r
   throw new TrainError('GATEWAY_BAD_REQUEST', message, { details: { param: null, status: 405, allow: methods.join(', ') } })
 }
 
-/** A GATEWAY_BAD_REQUEST for a body that is not read. */
+/** A GATEWAY_BAD_REQUEST for a body that is too large to be read. */
 export function bodyTooLarge(maxBytes: number): TrainError {
   return badRequest(`The body is larger than ${maxBytes} bytes; shorten the conversation, or raise maxBodyBytes.`, null, 413)
 }
 
-/** A GATEWAY_INPUT_UNSUPPORTED that names the part, as a path such as `messages[2].content[0].type`. */
+/** A GATEWAY_INPUT_UNSUPPORTED that names the part by a path such as `messages[2].content[0].type`. */
 export function unsupportedInput(kind: string, param: string): TrainError {
   const message = `"${param}" is "${kind}"; the policy reads text only. Send text in its place.`
   return new TrainError('GATEWAY_INPUT_UNSUPPORTED', shorten(message), { details: { param } })
@@ -83,7 +83,7 @@ export function toHttpFailure(
   { sampled, requestId }: { readonly sampled: boolean; readonly requestId: string },
 ): HttpFailure {
   const { code, message, retryable, details } = error
-  // An engine that was waited for is not back for the next call.
+  // An engine that was waited for in vain will not be back for the next call.
   const retry = retryable && !sampled && details?.['waitedMs'] === undefined
   const retryAfterSeconds = retry ? numberOf(details?.['retryAfterSeconds']) : null
   const answer = answers[code]

@@ -27,7 +27,7 @@ test.each(['', 'agents'])('the address "%s" is opened by its key alone, by clien
   }
   const answer = await fetch(`${endpoint.baseUrl}/chat/completions`, { method: 'POST', body: '{}' })
   expect([answer.status, (await answer.text()).includes(key)]).toEqual([401, false])
-  // A capability in the key goes on to open its own record.
+  // A capability in the key still opens its own record.
   const other = gateway.open(sessionRequest({ rollout: 'other' }))
   const shared = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: other.endpoint('agent').apiKey, maxRetries: 0 })
   await shared.chat.completions.create({ model: 'any', messages })

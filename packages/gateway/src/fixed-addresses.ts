@@ -2,11 +2,11 @@ import type { FixedAddress } from '@aworld-train/core'
 import { createSecretCheck } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 
-/** Addresses that last over a restart, each opened by its key: `/{path}/v1`, or `/v1` where the path is empty. */
+/** Addresses that survive a restart, each opened by its key: `/{path}/v1`, or `/v1` if the path is empty. */
 export interface FixedAddresses<Value> {
   /** Adds an address and returns the function that removes it. Throws CONFIG_INVALID for an invalid path or key, and for a path that is in use. */
   grant(address: FixedAddress, value: Value): () => void
-  /** The value at an address; `undefined` where there is none. Throws SERVICE_UNAUTHORIZED for a wrong key. */
+  /** Returns the value at an address; `undefined` if there is none. Throws SERVICE_UNAUTHORIZED for a wrong key. */
   find(path: string, key: string | null): Value | undefined
 }
 

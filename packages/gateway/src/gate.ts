@@ -11,7 +11,7 @@ export interface Gate {
   drained(): Promise<void>
   inside(): number
   waiting(): number
-  /** How long the first of those that wait has waited; 0 where none does. */
+  /** Milliseconds that the first waiting call has waited; 0 if none waits. */
   oldestWaitingMs(): number
   paused(): boolean
 }

@@ -27,7 +27,7 @@ import type { GatewayParts } from './served-call.ts'
 import { createSession } from './session.ts'
 import { createSessionState, type SessionState } from './session-state.ts'
 
-/** The expressions of `ignore`. Throws CONFIG_INVALID for one that is none, and beside a model that renders its own prompts. */
+/** Compiles the expressions of `ignore`. Throws CONFIG_INVALID for an invalid one, and if a model renders its own prompts. */
 function ignoredText(ignore: readonly string[], { all }: ModelTable): RegExp[] {
   const own = ignore.length > 0 ? all.find(({ kind }) => kind === 'chat') : undefined
   if (own) {
@@ -41,7 +41,9 @@ function ignoredText(ignore: readonly string[], { all }: ModelTable): RegExp[] {
   }
 }
 
-/** Starts a recording gateway before `models`; rejects with GATEWAY_PORT_IN_USE, or CONFIG_INVALID for a name that is no model. */
+/**
+ * Starts a recording gateway in front of `models`. Rejects with GATEWAY_PORT_IN_USE, or with CONFIG_INVALID for a name that is no model.
+ */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { seed, host = '127.0.0.1', port = 0, tls, insecure, admin, publicUrl, allowedHosts = [], logger } = options
   const warn = options.onWarning ?? (({ message, code, details }: GatewayWarning) => logger?.warn(message, { code, ...details }))
@@ -126,7 +128,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     for (const { state } of sessions.values()) for (const call of state.calls) call.beat()
   }, limits.keepAwakeMs)
 
-  /** The address of one agent: a fixed one where the session has it, else one that nobody can guess. */
+  /** The address of one agent: a fixed one if the session has it, else one that nobody can guess. */
   function grant({ rollout, attempt, address, agents }: SessionRequest, granted: Grant) {
     const agent = granted.agent.name
     if (!address) {
@@ -152,7 +154,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       sessions.delete(key)
     }
     const release = () => {
-      // Those of a session without an end are many, and engines bound what they keep.
+      // An endless session has many affinities, and engines limit how many they keep.
       if (request.maxKeptTurns === undefined) models.forget(affinityOf(request, () => ''))
       for (const agent of state.agents.values())
         for (const id of [...agent.over.splice(0), ...Array.from(agent.answers.values(), ({ id }) => id)]) recorder.forget(id)

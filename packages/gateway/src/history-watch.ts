@@ -1,16 +1,16 @@
 import type { Divergence } from '@aworld-train/chat'
 import type { GatewayWarning } from './options.ts'
 
-/** Watches how agents change their histories, and warns once where a change makes every call a branch. */
+/** Watches how agents change their histories, and warns once when a change makes every call a branch. */
 export interface HistoryWatch {
-  /** Reports a request that contains a recorded answer, but another message before it than was recorded. */
+  /** Reports a request that contains a recorded answer after a message that differs from the recorded one. */
   diverged(who: { readonly rollout: string; readonly agent: string }, divergence: Divergence): void
 }
 
-/** How many requests must differ in the message at one place before it is a habit of the agent. */
+/** Requests that must differ in the message at one place before it counts as a habit of the agent. */
 const threshold = 3
 
-/** Warns of the first place in a history that agents rewrite again and again, such as a time in the system prompt; silent afterwards. */
+/** Warns once, about the first place in a history that agents rewrite again and again, such as a time in the system prompt. */
 export function createHistoryWatch(warn: (warning: GatewayWarning) => void): HistoryWatch {
   const counts = new Map<string, number>()
   let warned = false

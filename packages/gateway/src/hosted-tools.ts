@@ -4,11 +4,11 @@ import type { GatewayOptions, GatewayWarning } from './options.ts'
 
 /** Tools that agents declare and a provider would run. */
 export interface HostedTools {
-  /** Counts those of a call, which its prompt leaves out. Throws GATEWAY_BAD_REQUEST where the run refuses them. */
+  /** Counts the hosted tools of a call, which its prompt leaves out. Throws GATEWAY_BAD_REQUEST if the run refuses them. */
   leaveOut(agent: string, types: readonly string[]): void
 }
 
-/** Leaves hosted tools out and says so once, or refuses the calls that declare them. */
+/** Leaves hosted tools out and warns once, or refuses the calls that declare them. */
 export function createHostedTools(
   mode: NonNullable<GatewayOptions['hostedTools']>,
   counters: Counters,

@@ -21,7 +21,7 @@ test('a session that keeps two turns holds no more, and its conversations go on'
   }
   expect(ids.size).toBe(6)
   expect(messages.at(-1)!.content).toMatch(/^Answer \d\.$/)
-  // The second turn of each record goes on from the sampled ids; the first of each begins a tree.
+  // The second turn of each record continues the sampled ids; the first of each begins a tree.
   expect(kept.map((reasons) => reasons.length > 0)).toEqual([true, false, true, false, true, false])
 })
 

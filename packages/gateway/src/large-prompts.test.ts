@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createGateway } from './gateway.ts'
 import { post, sessionRequest, startGateway, until } from './testing/start-gateway.ts'
 
-/** What encodes away from the event loop in a test: how often a thread was started, and how many texts it answered. */
+/** Encoding away from the event loop in a test: threads that were started, and texts that they answered. */
 let encoding = { threads: 0, answers: 0 }
 const watch = (worker: Worker) => {
   encoding.threads += 1

@@ -27,7 +27,7 @@ test('parallel calls do not pass maxTurns', async () => {
 })
 
 test('the call that would pass maxSessionTokens is cut, later ones are refused', async () => {
-  // In one piece: an engine that was not told of the budget would pass it.
+  // The answer comes in one piece: an engine that was not told of the budget would exceed it.
   await using started = await startGateway({ say: () => ({ text: 'abcdef', pieceSize: 100 }) })
   const session = started.gateway.open(sessionRequest({ maxSessionTokens: 10 }))
   const client = openaiClient(session.endpoint('agent'))

@@ -2,7 +2,10 @@ import { TrainError } from '@aworld-train/protocol'
 import type { Gate } from './gate.ts'
 
 export interface Pauses {
-  /** Holds new calls; with `drain` resolves when none is in flight. Rejects with GATEWAY_FAILED where that takes longer than a pause may. */
+  /**
+   * Holds new calls. With `drain` it resolves when none is in flight, and rejects with GATEWAY_FAILED if that
+   * takes longer than a pause may.
+   */
   pause(options: { readonly drain: boolean }): Promise<void>
   resume(): void
   /** Calls `listener` with `true` when calls begin to be held, and with `false` when they go on. */
@@ -11,7 +14,9 @@ export interface Pauses {
   close(): void
 }
 
-/** Pauses of a gate, each with a watchdog: one that is not ended in `maxMs` ends itself, since nothing would be sampled any more. */
+/**
+ * Pauses of a gate, each with a watchdog. A pause that nobody ends within `maxMs` ends itself, because nothing would be sampled any more.
+ */
 export function createPauses(gate: Gate, maxMs: number, onOverrun: (message: string) => void): Pauses {
   let watchdog: NodeJS.Timeout | undefined
   let overrun = Promise.withResolvers<never>()

@@ -1,6 +1,6 @@
 import type { RandomKey, SessionRequest } from '@aworld-train/core'
 
-/** One 32-bit integer of two: the finaliser of MurmurHash3 over their sum, so that neighbours differ in all bits. */
+/** Mixes two 32-bit integers into one: the finaliser of MurmurHash3 over their sum, so that neighbours differ in all bits. */
 function mix(first: number, second: number): number {
   let hash = (Math.imul(first, 0x9e3779b1) + second) | 0
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
@@ -9,7 +9,7 @@ function mix(first: number, second: number): number {
 }
 
 /**
- * Where a call stands in the run. The sampling's own seed, where it is not 0, separates visits of one task; agents of one
+ * The place of a call in the run. The sampling's own seed, unless it is 0, separates visits of one task. Agents of one
  * rollout are separated by name.
  */
 export function toRandomKey(seed: number, { taskId, sample, sampling, agents }: SessionRequest, agent: string, turn: number): RandomKey {

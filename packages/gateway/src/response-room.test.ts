@@ -4,7 +4,7 @@ import { responseRoom } from './response-room.ts'
 
 const turn = (parent: number | null, promptLength: number) => ({ parent, promptTokenIds: new Int32Array(promptLength) }) as Turn
 
-/** 0 → 1 → 3, and the branch 2 → 4 of its own. */
+/** Two conversations: 0 → 1 → 3, and 2 → 4. */
 const turns = [turn(null, 10), turn(0, 30), turn(null, 50), turn(1, 60), turn(2, 70)]
 
 test.each([

@@ -2,7 +2,7 @@ import type { PreparedPrompt } from '@aworld-train/chat'
 import type { SessionRequest } from '@aworld-train/core'
 import type { Turn } from '@aworld-train/protocol'
 
-/** Tokens that the conversation of a prompt may still have, counted from the first token that was sampled in it. */
+/** Tokens that a conversation may still have, counted from the first token that was sampled in it. */
 export function responseRoom(
   turns: readonly Turn[],
   { parent, promptTokenIds }: Pick<PreparedPrompt, 'parent' | 'promptTokenIds'>,

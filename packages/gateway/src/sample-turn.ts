@@ -16,7 +16,7 @@ import { createTurnParser, type TurnParser } from './stages/parse.ts'
 import { prepare } from './stages/prepare.ts'
 import { record } from './stages/record.ts'
 
-/** Problems of calls that were delivered as the text of the answer. */
+/** Problems of calls that were delivered as text of the answer. */
 const malformed: ReadonlySet<string> = new Set(['call-invalid', 'call-unclosed', 'open-missing'])
 
 /** A call whose turn is recorded and durable, and the way to answer it. */
@@ -56,14 +56,14 @@ export interface AdmittedCall {
   readonly call: ModelCall
   readonly constraint: Constraint | undefined
   readonly active: ActiveCall
-  /** Index among the calls of its agent. */
+  /** Index of the call among those of its agent. */
   readonly arrival: number
-  /** Runs work that takes long where the call is large. */
+  /** Runs work that takes long for a large call. */
   readonly run: RunWork
   readonly progress: Progress
 }
 
-/** Match, render, generate, parse and record: resolves when the turn is durable. Tokens that were sampled are recorded also where it rejects. */
+/** Matches, renders, generates, parses and records. Resolves when the turn is durable. Sampled tokens are recorded even if it rejects. */
 export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCall): Promise<SampledTurn> {
   const { model, call, constraint, active, arrival, run, progress } = admitted
   const { parts, session, dialect, response } = options

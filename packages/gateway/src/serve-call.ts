@@ -10,14 +10,14 @@ import { type ServeCallOptions, type ServedCall, settleDelivery } from './served
 import { type SessionState, tokenLimit } from './session-state.ts'
 import { sendFailure } from './stages/encode.ts'
 
-/** The error that a call ended with, as one of the catalogue; `null` where its client has left. */
+/** The error that ended a call, as one of the catalogue; `null` if its client has left. */
 function toCallError(error: unknown, session: SessionState): TrainError | null {
   if (!(error instanceof CallAborted)) return toTrainError(error, 'GATEWAY_FAILED')
   if (error.why === 'client-closed') return null
   return error.why === 'token-limit' ? tokenLimit(session) : unknownUrl()
 }
 
-/** Whether an error is a failure of the session: limits and failures of policy, store and configuration are, a bad request is not. */
+/** Whether an error is a failure of the session. Limits and failures of policy, store and configuration are; a bad request is not. */
 const concernsSession = ({ boundary, code }: TrainError) =>
   boundary === 'policy' || boundary === 'store' || boundary === 'config' || code === 'AGENT_LIMIT' || code === 'GATEWAY_FAILED'
 
@@ -51,7 +51,9 @@ function endCall({ options, active, progress }: ServedCall, cause: unknown): voi
   active.settle()
 }
 
-/** A call under a valid URL, from its bytes to its answer. Never throws: an error is answered, and the session keeps it. */
+/**
+ * Serves a call under a valid URL, from its bytes to its answer. Never throws: an error is sent as the answer, and the session keeps it.
+ */
 export function serveCall(options: ServeCallOptions): void {
   options.parts.counters.calls++
   const served: ServedCall = {

@@ -13,14 +13,14 @@ import { constrain } from './stages/constrain.ts'
 import { decode } from './stages/decode.ts'
 import { sendNothing } from './stages/encode.ts'
 
-/** A call to a model that is given token ids: it is decoded, rendered, sampled, parsed and recorded before its answer ends. */
+/** Serves a call to a model that takes token ids. It is decoded, rendered, sampled, parsed and recorded before its answer ends. */
 export async function serveTokenCall({ options, active, progress }: ServedCall, tokenModel: TokenModel | null): Promise<void> {
   const { parts, session, agent, dialect, body, response, observed } = options
   const { counters, gate, limits, models, pacer } = parts
   if (tokenModel && limits.maxBodyBytes === null && body.length > maxBodyBytes(tokenModel)) throw bodyTooLarge(maxBodyBytes(tokenModel))
   const run: RunWork = (work) => (body.length > largeBodyBytes ? pacer.run(session, active.signal, work) : work())
   const call = await run(() => decode(dialect, body, agent.memory))
-  // Where all models take token ids, the model's name is read here, with the rest of the request.
+  // If all models take token ids, the model's name is read here, with the rest of the request.
   const model = tokenModel ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
   observed.routed(model.name)
   const constraint = constrain(call, model)

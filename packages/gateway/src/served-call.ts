@@ -17,7 +17,7 @@ import type { Recorder } from './pass-through/recorder.ts'
 import type { AgentState, SessionState } from './session-state.ts'
 import type { Answer } from './stages/encode.ts'
 
-/** What all calls of a gateway share. */
+/** Parts that all calls of a gateway share. */
 export interface GatewayParts {
   readonly models: ModelTable
   readonly seed: number
@@ -33,9 +33,9 @@ export interface GatewayParts {
   readonly hosted: HostedTools
   /** Encodes long texts in a thread of its own. */
   readonly encoder: Encoder
-  /** Large bodies are read and rendered one after another. */
+  /** Has large bodies read and rendered one after another. */
   readonly pacer: Pacer
-  /** Reads the answers of chat engines; its thread starts with the first of them. */
+  /** Reads the answers of chat engines. Its thread starts with the first of them. */
   readonly recorder: Recorder
   readonly frozen: FrozenClients
 }
@@ -51,7 +51,7 @@ export interface ServeCallOptions {
   readonly requestId: string
 }
 
-/** How far a call has come: its recorded turn, the answer that has begun, and whether that is a stream. */
+/** Progress of a call: its recorded turn, the answer that has begun, and whether that is a stream. */
 export interface Progress {
   turn: Pick<Turn, 'delivered'> | null
   answer: Answer | null
@@ -65,7 +65,7 @@ export interface ServedCall {
   readonly progress: Progress
 }
 
-/** Records whether a turn's answer was delivered, unless a later request has shown that already. */
+/** Records whether a turn's answer was delivered, unless a later request has already shown it. */
 export function settleDelivery({ session, parts }: ServeCallOptions, turn: Pick<Turn, 'delivered'>, sent: boolean): void {
   if (!session.sealed && turn.delivered !== 'delivered') turn.delivered = sent ? 'delivered' : 'abandoned'
   if (turn.delivered === 'abandoned') parts.counters.abandonedTurns++

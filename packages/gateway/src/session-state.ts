@@ -17,9 +17,9 @@ export interface AgentState {
   readonly trainable: boolean
   /** The prefix of every id in this agent's answers. */
   readonly idPrefix: string
-  /** The model of calls that name no other; the turns of these calls carry no model name. */
+  /** The model of calls that name no other. Turns of these calls carry no model name. */
   readonly home: Model
-  /** Whether the session chose the agent's model, so that the model in a request does not matter. */
+  /** Whether the session fixes the agent's model, so that the model in a request does not matter. */
   readonly fixed: boolean
   /** The clock of its prompts. */
   now: Date
@@ -28,11 +28,11 @@ export interface AgentState {
   turns: Turn[]
   /** Answers of chat engines, by model. */
   answers: Map<string, AnswerRecord>
-  /** Numbers of answer records that no call joins any more. */
+  /** Numbers of answer records that no later call joins. */
   readonly over: number[]
-  /** Calls that have arrived: the index of the next one in its random key. */
+  /** Number of calls that have arrived, which is the index of the next one in its random key. */
   arrivals: number
-  /** Calls to third parties that were translated. */
+  /** Number of calls to third parties that were translated. */
   frozenCalls: number
   /** Keeps answers that later calls of the agent may refer to. */
   readonly memory: ResponseMemory
@@ -56,7 +56,7 @@ export interface SessionState {
   /** Turns recorded, and calls that are on the way to one. */
   turnsTaken: number
   sampledTokens: number
-  /** The budget of tokens for calls to chat engines. */
+  /** Token budget for calls to chat engines. */
   readonly tokenBudget: Budget
   /** Prompt and completion tokens of third parties. */
   frozenTokens: number
@@ -68,7 +68,7 @@ export interface SessionState {
   /** Tokens of the longest answer of a third party. */
   longestFrozenAnswer: number
   failure: TrainError | null
-  /** How many answers have been given and are still being read. */
+  /** Number of answers that were sent and are still being read. */
   recordings: number
   /** The error of an answer that came without its tokens. Later calls are refused, because they could not be trained either. */
   unreadable: TrainError | null
@@ -78,12 +78,12 @@ export interface SessionState {
   sealed: boolean
 }
 
-/** The budget where no limit is set. */
+/** The budget if no limit is set. */
 const none = Number.POSITIVE_INFINITY
 
 /**
- * Throws GATEWAY_BAD_REQUEST for two agents of one name, GATEWAY_MODEL_UNKNOWN for an agent whose model is none, CONFIG_INVALID for one that is to be trained and cannot, and
- * the error of a model that is not ready yet.
+ * Throws GATEWAY_BAD_REQUEST for two agents of one name, GATEWAY_MODEL_UNKNOWN for an agent whose model does not exist, CONFIG_INVALID for
+ * an agent that should be trained and cannot be, and the error of a model that is not ready yet.
  */
 export function createSessionState(request: SessionRequest, models: ModelTable): SessionState {
   const now = new Date()
@@ -144,7 +144,7 @@ export interface AgentRecord {
   readonly conversation: Conversation
 }
 
-/** The turns that a call joins; beyond `maxKeptTurns` a new record begins. */
+/** The turns that a call joins. Beyond `maxKeptTurns` a new record begins. */
 export function holdTurns(agent: AgentState, { request }: SessionState): Turn[] {
   if (request.maxKeptTurns !== undefined && agent.turns.length >= request.maxKeptTurns) {
     agent.turns = []
@@ -167,7 +167,7 @@ export function holdRecord(agent: AgentState, session: SessionState, model: Toke
   return { agent, turns, conversation }
 }
 
-/** As `holdRecord`, for a model that renders on its own side. */
+/** Like `holdRecord`, for a model whose server renders prompts. */
 export function holdAnswers(agent: AgentState, session: SessionState, model: Model, recorder: Recorder): AnswerRecord {
   const turns = holdTurns(agent, session)
   let answers = agent.answers.get(model.name)
@@ -178,7 +178,7 @@ export function holdAnswers(agent: AgentState, session: SessionState, model: Mod
   return answers
 }
 
-/** The name that a turn carries: none where the agent's own policy answered. */
+/** The model name that a turn carries; none if the agent's own policy answered. */
 export function turnModel(agent: AgentState, { name }: Model): { model?: string } {
   return name === agent.home.name ? {} : { model: name }
 }
@@ -203,16 +203,16 @@ export function tokenLimit({ request }: SessionState): TrainError {
   return new TrainError('AGENT_LIMIT', message, { details: { stopReason: 'token-limit' } })
 }
 
-/** Throws AGENT_LIMIT where the budget allows no further call. */
+/** Throws AGENT_LIMIT if the budget allows no further call. */
 export function checkBudget(session: SessionState): void {
   const { maxTurns = Number.POSITIVE_INFINITY, maxSessionTokens = Number.POSITIVE_INFINITY } = session.request
   if (session.turnsTaken >= maxTurns) throw turnLimit(session)
   if (session.sampledTokens >= maxSessionTokens) throw tokenLimit(session)
-  // Clients repeat a call whatever its answer says; the rollout has failed.
+  // Clients repeat a call whatever its answer says, but the rollout has failed.
   if (session.failure?.details?.['waitedMs'] !== undefined) throw session.failure
 }
 
-/** Throws AGENT_LIMIT where a budget for third parties is spent. */
+/** Throws AGENT_LIMIT if a budget for third parties is spent. */
 export function checkFrozenBudget({ request, frozenTokens, cost }: SessionState): void {
   const { rollout, maxFrozenTokens = Number.POSITIVE_INFINITY, maxCost = Number.POSITIVE_INFINITY } = request
   const spent = (what: string, option: string) =>

@@ -162,7 +162,7 @@ test('a call whose body comes after the close is not served', async () => {
   })
   request.on('error', answer.reject)
   request.write(body.slice(0, 5))
-  // Headers and first bytes are there when another call has made its way through.
+  // By the time that another call has made its way through, headers and first bytes have arrived.
   await post(session.endpoint('agent'), { messages })
   await session.close()
   request.end(body.slice(5))

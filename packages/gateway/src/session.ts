@@ -11,7 +11,7 @@ export interface SessionOptions {
   readonly graceMs: number
   /** Removes the URLs. */
   readonly revoke: () => void
-  /** Records what waits to be recorded. */
+  /** Records the answers that wait to be recorded. */
   readonly flush: () => void
   /** Called when the final record has been handed out. */
   readonly release: () => void
@@ -48,7 +48,7 @@ async function endSession({ state, graceMs, revoke, flush, release }: SessionOpt
   return toTrajectories(state)
 }
 
-/** The open URLs of one attempt, over its state. */
+/** Opens a session over the state of one attempt. */
 export function createSession(options: SessionOptions): PolicySession {
   const { state, endpoints } = options
   let ended: Promise<readonly Trajectory[]> | undefined

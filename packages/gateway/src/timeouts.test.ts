@@ -5,7 +5,7 @@ import { openaiClient, post, sessionRequest, startGateway, until } from './testi
 const messages = [{ role: 'user' as const, content: 'Go on.' }]
 const short = { headersTimeoutMs: 100, requestTimeoutMs: 100, keepAliveTimeoutMs: 100 }
 
-/** Opens a socket, writes `text` and collects what comes until the other side closes. */
+/** Opens a socket, writes `text` and collects what arrives until the other side closes. */
 function talk(url: string, text: string): { socket: Socket; received: () => string; closed: () => boolean } {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)

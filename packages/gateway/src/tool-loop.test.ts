@@ -113,7 +113,7 @@ test.each([
     })
     choices.push((answered[0] as { malformed_call?: unknown }).malformed_call)
   }
-  // One that was cut by its length is none that the policy got wrong.
+  // A call that was cut by its length is not one that the policy got wrong.
   expect(choices).toEqual([malformed, undefined, undefined, undefined])
 })
 
@@ -218,7 +218,7 @@ test('the agent may shorten a completion and may not lengthen it', async () => {
   const long = await client.chat.completions.create({ ...request, max_completion_tokens: 500 })
   expect(short.choices[0]).toMatchObject({ message: { content: 'abc' }, finish_reason: 'length' })
   expect(long.choices[0]).toMatchObject({ message: { content: 'abcdef' }, finish_reason: 'length' })
-  // The record says what was used, not what was asked for.
+  // The record holds the sampling that was used, not the one that was asked for.
   const turns = (await session.close())[0]!.turns
   expect(turns.map(({ sampling }) => sampling)).toEqual(started.engine.requests.map(({ sampling }) => sampling))
   expect(turns.map(({ sampling }) => sampling.maxTokens)).toEqual([3, 6])

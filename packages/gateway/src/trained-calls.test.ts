@@ -5,7 +5,7 @@ import { episodeOf } from './testing/episode-of.ts'
 import { startChatGateway } from './testing/start-chat-gateway.ts'
 import { lookupCall, lookupTool, post, sessionRequest, startGateway } from './testing/start-gateway.ts'
 
-/** What OpenCode does: a request for a title, without tools and under a system prompt of its own, beside the work. */
+/** OpenCode asks for a title, without tools and under a system prompt of its own, beside its work. */
 const question = { role: 'user', content: 'Gold?' }
 const work = [{ role: 'system', content: 'You work.' }, question]
 const title = { messages: [{ role: 'system', content: 'You make titles.' }, question] }

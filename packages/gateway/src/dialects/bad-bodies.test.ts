@@ -86,7 +86,7 @@ const itemResult = { type: 'function_call_output', call_id: 'a', output: '1' }
 const blockCall = block('assistant', call('tool_use', { id: 'a', input: {} }))
 const blockResult = block('user', { type: 'tool_result', tool_use_id: 'a', content: '1' })
 
-/** Histories with a result that nobody called for, an id that comes twice, a call without a result, and an assistant that speaks first. */
+/** Histories with a result without a call, a repeated id, a call without a result, and an assistant that speaks first. */
 const odd: Readonly<Record<string, readonly [field: string, histories: readonly (readonly object[])[]]>> = {
   '/chat/completions': [
     'messages',

@@ -170,7 +170,7 @@ test('a call is written as Chat Completions with everything that it asks', () =>
     seed: 7,
   }
   const options = { model: 'other', maxTokens: 5 }
-  // Not every server knows `allowed_tools`: all know the tools that are left.
+  // Not every server knows `allowed_tools`, so only the allowed tools are sent.
   const { tool_choice: _choice, ...kept } = body
   expect(JSON.parse(encodeChatCall(call(body), options))).toEqual({ ...kept, tools: tools.slice(0, 1), model: 'other', max_tokens: 5 })
   const bare = JSON.parse(encodeChatCall(call({ ...body, stream: true }), { model: 'other', agentSampling: false }))

@@ -1,6 +1,6 @@
 import type { Message } from '@aworld-train/protocol'
 
-/** What may be odd in a history without being an error; the history is served as it stands, and the oddity is counted. */
+/** An oddity of a history that is no error. The history is served as it stands, and the oddity is counted. */
 export type Oddity = 'result-without-call' | 'repeated-call-id'
 
 /** The oddities of a request's messages, one entry each. */

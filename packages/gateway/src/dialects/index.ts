@@ -4,12 +4,12 @@ import { chatCompletions } from './chat-completions/index.ts'
 import { messages } from './messages/index.ts'
 import { responses } from './responses/index.ts'
 
-/** Every API the gateway speaks, by its path behind `/v1`. */
+/** Every API that the gateway speaks, by its path after `/v1`. */
 export const dialects: ReadonlyMap<string, Dialect> = new Map(
   [chatCompletions, responses, messages].map((dialect) => [dialect.path, dialect]),
 )
 
-/** The dialect that a path belongs to, which may lie below the dialect's own path. For other paths the client's headers decide. */
+/** Finds the dialect of a path, which may lie below the dialect's own path. For other paths the client's headers decide. */
 export function dialectOf(path: string, headers: IncomingHttpHeaders): Dialect {
   const exact = dialects.get(path)
   if (exact) return exact

@@ -1,6 +1,6 @@
 import type { ListedModel } from '../call.ts'
 
-/** A model as OpenAI's API lists it, with vLLM's word for its context. */
+/** A model as OpenAI's API lists it, with vLLM's field for its context. */
 const toModel = ({ id, contextLength }: ListedModel) => ({
   id,
   object: 'model',
@@ -9,7 +9,7 @@ const toModel = ({ id, contextLength }: ListedModel) => ({
   ...(contextLength !== null && { max_model_len: contextLength }),
 })
 
-/** The models in the form of both of OpenAI's dialects: https://platform.openai.com/docs/api-reference/models */
+/** Lists models in the form of both of OpenAI's dialects: https://platform.openai.com/docs/api-reference/models */
 export const openaiModels = {
   encodeModel: (model: ListedModel) => JSON.stringify(toModel(model)),
   encodeModels: (models: readonly ListedModel[]) => JSON.stringify({ object: 'list', data: models.map(toModel) }),

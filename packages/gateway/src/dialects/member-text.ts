@@ -4,8 +4,8 @@ import { endOfString, quote, scanMembers } from '../json/scan-members.ts'
 const nameOf = (written: string): string => (written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written)
 
 /**
- * The text of member `name` of the object that valid `json` holds, exactly as written; the last one where the name stands
- * twice, as JSON.parse reads it. `undefined` where it is missing.
+ * The text of member `name` of the object in the valid text `json`, exactly as written. If the name stands twice, it is the last one, as
+ * JSON.parse reads it. `undefined` if it is missing.
  */
 export function memberText(json: string, name: string): string | undefined {
   const last = scanMembers(json, (written) => nameOf(written) === name).at(-1)
@@ -19,13 +19,13 @@ export function nestedText(json: string, path: readonly string[]): string | unde
   return text
 }
 
-/** As `memberText`, for every member in one pass: texts by name. */
+/** Like `memberText`, for every member in one pass: texts by name. */
 export function memberTexts(json: string): ReadonlyMap<string, string> {
   const members = scanMembers(json, () => true)
   return new Map(members.map(({ name, start, end }) => [nameOf(name), json.slice(start, end).trim()]))
 }
 
-/** The texts of the items of the array that valid `json` holds, each exactly as written. */
+/** The texts of the items of the array in the valid text `json`, each exactly as written. */
 export function itemTexts(json: string): string[] {
   const items: string[] = []
   let depth = 0

@@ -4,7 +4,7 @@ import { badRequest } from '../failure.ts'
 import { nestedText } from './member-text.ts'
 import { checkDepth, type Fields, readArray, readObject, readString, wrongType } from './read-fields.ts'
 
-/** Most characters of a schema, pattern or grammar, which is part of every call and every recorded turn. */
+/** Most characters of a schema, pattern or grammar. It is part of every call and of every recorded turn. */
 const longest = 64 * 1024
 
 function bounded(text: string, path: string): string {
@@ -18,7 +18,7 @@ function readPattern(value: unknown, path: string): string {
   return text
 }
 
-/** The text of a schema as it was written; `names` lead to it in `json`. */
+/** The text of a schema as it was written. `names` lead to it in `json`. */
 function readSchema(value: unknown, json: string, names: readonly string[]): Constraint {
   const path = names.join('.')
   checkDepth(readObject(value, path), path)
@@ -30,13 +30,13 @@ export interface FormatPlace {
   readonly json: string
   /** Path to the format. */
   readonly path: readonly string[]
-  /** Member of the format that holds its schema; absent where the format itself does. */
+  /** Member of the format that holds its schema; absent where the format holds it directly. */
   readonly inner?: string | undefined
 }
 
 /**
- * The form that a `{type: 'text' | 'json_object' | 'json_schema'}` asks for; `undefined` for text. Throws GATEWAY_BAD_REQUEST for
- * another type, and for a schema that is none.
+ * Reads the form that a `{type: 'text' | 'json_object' | 'json_schema'}` asks for; `undefined` for text. Throws GATEWAY_BAD_REQUEST for
+ * another type and for an invalid schema.
  */
 export function readFormat(value: unknown, { json, path, inner }: FormatPlace): RequestedConstraint | undefined {
   if (value === undefined || value === null) return undefined
@@ -74,7 +74,7 @@ const readers: Readonly<Record<string, (value: unknown, json: string) => Constra
   grammar: (value) => ({ kind: 'grammar', grammar: readPattern(value, `${outputs}.grammar`) }),
 }
 
-/** The form in vLLM's `structured_outputs` (sampling_params.py of vLLM 0.32, StructuredOutputsParams), which holds one of them. */
+/** Reads the form in vLLM's `structured_outputs` (sampling_params.py of vLLM 0.32, StructuredOutputsParams), which holds one form. */
 export function readStructuredOutputs(value: unknown, json: string): RequestedConstraint | undefined {
   if (value === undefined || value === null) return undefined
   const members = readObject(value, outputs)

@@ -5,7 +5,7 @@ export type Fields = Readonly<Record<string, unknown>>
 
 const kindOf = (value: unknown) => (value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`)
 
-/** A value as an error message shows it; an object or a list is named by its kind. */
+/** A value as an error message shows it. An object or a list is named by its kind. */
 export const shown = (value: unknown): string => (typeof value === 'object' ? kindOf(value) : JSON.stringify(value))
 
 export function wrongType(path: string, expected: string, value: unknown): never {
@@ -23,7 +23,7 @@ export function readArray(value: unknown, path: string): readonly unknown[] {
   return value
 }
 
-/** A string without lone surrogates, which neither UTF-8 nor a tokenizer can represent. */
+/** Reads a string without lone surrogates, which neither UTF-8 nor a tokenizer can represent. */
 export function readString(value: unknown, path: string): string {
   if (typeof value !== 'string') wrongType(path, 'a string', value)
   return value.isWellFormed() ? value : value.toWellFormed()

@@ -5,8 +5,8 @@ import { readArray, readObject, readString } from './read-fields.ts'
 export type TextParts = Readonly<Record<string, string>>
 
 /**
- * The text of a string, or the joined texts of a list of parts, whose other members have no meaning here. `null` where
- * there is none. Throws GATEWAY_INPUT_UNSUPPORTED for a part that `kinds` does not know.
+ * Reads the text of a string, or the joined texts of a list of parts. Other members of the parts have no meaning here. `null` if there is
+ * no text. Throws GATEWAY_INPUT_UNSUPPORTED for a part that `kinds` does not know.
  */
 export function readText(content: unknown, path: string, kinds: TextParts): string | null {
   if (content === undefined || content === null) return null

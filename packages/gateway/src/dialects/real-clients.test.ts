@@ -14,11 +14,11 @@ import { createResponseMemory } from './responses/memory.ts'
 
 interface Served extends AsyncDisposable {
   readonly url: string
-  /** What the next request is answered. */
+  /** Sets the answer to the next request. */
   say(completion: Completion): void
 }
 
-/** A server that encodes chosen completions in one dialect, so that clients see shapes that few policies write. */
+/** A server that encodes chosen completions in one dialect, so that clients get shapes that few policies write. */
 async function serve(dialect: Dialect): Promise<Served> {
   let completion: Completion | undefined
   let calls = 0
@@ -87,7 +87,7 @@ test('the openai client reads every answer of Chat Completions', async () => {
   const client = new OpenAI({ baseURL: served.url, apiKey: 'any', maxRetries: 0 })
   await check(served, { stop: 'stop', 'tool-calls': 'tool_calls', length: 'length' }, async (stream) => {
     const request = { model: 'any', messages: [{ role: 'user' as const, content: 'Hi.' }] }
-    // The helper gives no partial answer where it was cut: the chunks are read as most agents read them.
+    // The helper gives no partial answer if it was cut, so the chunks are read as most agents read them.
     if (!stream) {
       const { choices, usage } = await client.chat.completions.create(request)
       const { message, finish_reason: end } = choices[0]!

@@ -5,7 +5,7 @@ import { TrainError } from '@aworld-train/protocol'
 import type { Completion, StreamPiece } from '../call.ts'
 import type { Fields } from './read-fields.ts'
 
-/** What a model server answered, whatever dialect it speaks. */
+/** A model server's answer, whatever dialect it speaks. */
 export interface ServerAnswer {
   readonly id: string | null
   /** The model as the server names it. */
@@ -16,22 +16,22 @@ export interface ServerAnswer {
   readonly promptTokenIds: Int32Array
 }
 
-/** Reads the events of one streamed answer, in chunks as they come. */
+/** Reads the events of one streamed answer, in chunks as they arrive. */
 export interface AnswerDecoder {
-  /** The deltas in a chunk; a call comes when its arguments are whole. Throws POLICY_RESPONSE_INVALID, also for an error event. */
+  /** Returns the deltas in a chunk; a call comes when its arguments are whole. Throws POLICY_RESPONSE_INVALID, also for an error event. */
   push(chunk: Uint8Array): StreamPiece | null
-  /** The last deltas, and the whole answer. Throws POLICY_RESPONSE_INVALID for a stream that ended before its finish reason. */
+  /** Returns the last deltas and the whole answer. Throws POLICY_RESPONSE_INVALID for a stream that ended before its finish reason. */
   finish(): { readonly piece: StreamPiece | null; readonly answer: ServerAnswer }
 }
 
-/** An error of the catalogue for an answer that is not what its format says. */
+/** The error for an answer that does not fit its format. */
 export function invalidAnswer(what: string, cause?: unknown): TrainError {
   return new TrainError('POLICY_RESPONSE_INVALID', `The model server's answer ${what}; check its address and which API it serves.`, {
     cause,
   })
 }
 
-/** Runs `read`, and turns any error into one which says that the answer cannot be read. */
+/** Runs `read`, and turns any error into one that says that the answer cannot be read. */
 export function readingAnswer<Result>(read: () => Result): Result {
   try {
     return read()
@@ -52,14 +52,14 @@ export function toMessage(content: string | null, reasoning: string, toolCalls: 
   return { role: 'assistant', content, ...(reasoning !== '' && { reasoning }), ...(toolCalls.length > 0 && { toolCalls: [...toolCalls] }) }
 }
 
-/** What an answer has shown so far. */
+/** The part of an answer that has arrived so far. */
 export interface AnswerText {
   content: string | null
   reasoning: string
   readonly calls: ToolCall[]
 }
 
-/** Reads the events of a stream as JSON objects and gathers what they show; `readEvent` adds to `deltas`. */
+/** Reads the events of a stream as JSON objects and gathers their deltas. `readEvent` adds to `deltas`. */
 export function createAnswerDecoder(
   readEvent: (event: Fields, deltas: CompletionDelta[]) => void,
   tokens: { readonly ids: number[]; readonly logprobs: number[]; readonly entries?: object[] },

@@ -7,10 +7,10 @@ import { type ResponseMemory, wholeJson } from './responses/memory.ts'
 /** A request of an agent that samples nothing. */
 export interface SideRequest {
   readonly method: string
-  /** Path behind `/v1`. */
+  /** Path after `/v1`. */
   readonly path: string
   readonly memory: ResponseMemory
-  /** Length of the prompt that its body would have as a call. */
+  /** Counts the tokens of the prompt that its body would have as a call. */
   readonly countTokens: (dialect: Dialect) => Promise<number>
 }
 
@@ -40,7 +40,7 @@ const counts: Readonly<Record<string, Serve>> = {
     JSON.stringify({ object: 'response.input_tokens', input_tokens: await count(responses, request) }),
 }
 
-/** How a path is served where it samples nothing: the JSON of the answer; `null` for paths that are no such request. */
+/** Finds how to serve a path that samples nothing: a function that returns the JSON of the answer; `null` for other paths. */
 export function sideRequest(path: string): Serve | null {
   const counted = Object.hasOwn(counts, path) ? counts[path] : undefined
   return counted ?? (/^\/responses\/[^/]+$/.test(path) ? storedResponse : null)

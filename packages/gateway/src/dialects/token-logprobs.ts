@@ -2,7 +2,7 @@ import type { AnswerHead, RequestedLogprobs, StreamPiece } from '../call.ts'
 import { badRequest } from '../failure.ts'
 import { shown } from './read-fields.ts'
 
-/** The most alternatives that OpenAI's APIs give. */
+/** Most alternatives that OpenAI's APIs give. */
 const maxTop = 20
 
 /** `top_logprobs` of a request: 0 where it is missing. */
@@ -12,14 +12,14 @@ export function readTopLogprobs(value: unknown): number {
   throw badRequest(`"top_logprobs" is ${shown(value)}; it must be a whole number from 0 to ${maxTop}.`, 'top_logprobs')
 }
 
-/** Throws GATEWAY_BAD_REQUEST where more is asked for than the logprobs of the tokens that were sampled. */
+/** Throws GATEWAY_BAD_REQUEST if a request asks for more than the logprobs of sampled tokens. */
 export function refuseAlternatives(logprobs: RequestedLogprobs | null): void {
   if (!logprobs || logprobs.top === 0) return
   const message = `"top_logprobs" is ${logprobs.top}; this model's engine reports the logprobs of sampled tokens alone. Send 0, or leave it out.`
   throw badRequest(message, 'top_logprobs')
 }
 
-/** One entry a sampled token, as OpenAI writes them: as the server has it, else without alternatives. */
+/** One entry for each sampled token, as OpenAI writes them: the server's own, else without alternatives. */
 export function tokenLogprobs(
   head: AnswerHead,
   { tokenIds, logprobs, logprobEntries }: Pick<StreamPiece, 'tokenIds' | 'logprobs' | 'logprobEntries'>,

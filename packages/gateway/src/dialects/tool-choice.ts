@@ -11,7 +11,7 @@ export interface RequestedChoice {
 
 const none: ReadonlySet<string> = new Set()
 
-/** A choice without hosted tools, which are left out of the prompt: where it asks for one, the policy decides. */
+/** Removes hosted tools from a choice, because they are left out of the prompt. A choice of a hosted tool lets the policy decide. */
 function withoutHosted(choice: RequestedChoice, tools: readonly ToolDefinition[], hosted: ReadonlySet<string>): RequestedChoice {
   if (hosted.size === 0) return choice
   const names = new Set(tools.map(({ name }) => name))
@@ -22,7 +22,7 @@ function withoutHosted(choice: RequestedChoice, tools: readonly ToolDefinition[]
   return allowed ? { ...choice, allowed: allowed.filter((each) => !isHosted(each)) } : choice
 }
 
-/** `choice` as a choice among `tools`. Throws GATEWAY_BAD_REQUEST for one that no tool can meet. */
+/** Returns `choice` as a choice among `tools`. Throws GATEWAY_BAD_REQUEST if no tool can meet it. */
 export function checkToolChoice(
   choice: RequestedChoice,
   tools: readonly ToolDefinition[],

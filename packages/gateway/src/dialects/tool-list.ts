@@ -10,7 +10,7 @@ export interface ToolItem {
   readonly text: string
 }
 
-/** The items of `tools` in an object whose text is `json`; none where it is missing or null. */
+/** The items of `tools` in an object whose text is `json`; none if it is missing or null. */
 export function toolItems(value: unknown, json: string, path = 'tools'): ToolItem[] {
   if (value === undefined || value === null) return []
   const texts = itemTexts(memberText(json, 'tools') ?? '[]')
@@ -20,26 +20,26 @@ export function toolItems(value: unknown, json: string, path = 'tools'): ToolIte
   })
 }
 
-/** Where a tool has its name, its description and its schema. */
+/** The place of a tool's name, description and schema. */
 export interface ToolPlace {
   readonly fields: Fields
   readonly path: string
   readonly text: string
-  /** Leads to the schema in `text`; its last name is the schema's in `fields`. */
+  /** Path to the schema in `text`. Its last name is also the schema's name in `fields`. */
   readonly schemaPath: readonly string[]
-  /** The tool's input is plain text, so that it becomes a function with one string. */
+  /** Whether the tool's input is plain text; it then becomes a function with one string. */
   readonly isCustom?: boolean
-  /** The name in the prompt, where it is another. */
+  /** Maps the tool's name to its name in the prompt, if that differs. */
   readonly named?: (name: string) => string
 }
 
-/** The tools of one request: those that an agent runs, and hosted ones, which a provider would run and no prompt names. */
+/** The tools of one request: those that the agent runs, and hosted ones, which a provider would run and no prompt names. */
 export class ToolList {
   readonly tools: ToolDefinition[] = []
   readonly customTools = new Set<string>()
   /** Types of the hosted tools. */
   readonly hosted: string[] = []
-  /** What a choice of a hosted tool may name. */
+  /** Names by which a choice may ask for a hosted tool. */
   readonly hostedNames = new Set<string>()
   readonly #written: WrittenTool[] = []
 

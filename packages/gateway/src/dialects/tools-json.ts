@@ -8,11 +8,11 @@ function toolJson({ name, description }: ToolDefinition, schema: string, strict:
   return `{"type":"function","function":{"name":${JSON.stringify(name)}${described},"parameters":${schema}${strictly}}}`
 }
 
-/** A tool, and its text as the dialect writes it. */
+/** A tool, with its text as the dialect writes it. */
 export interface WrittenTool {
   readonly tool: ToolDefinition
   readonly text: string
-  /** Leads to the schema in `text`; `null` where the tool has none of its own. */
+  /** Path to the schema in `text`; `null` if the tool has none of its own. */
   readonly schemaPath: readonly string[] | null
 }
 
@@ -35,10 +35,10 @@ export const customToolSchema: ToolDefinition['parameters'] = {
   required: ['input'],
 }
 
-/** Arguments of the call that stands for a call with plain text. */
+/** Wraps plain text as the arguments of the call that stands for it. */
 export const toCustomArguments = (input: string): string => JSON.stringify({ input })
 
-/** The plain text that a call stands for; its arguments as they are, where the policy wrote something else. */
+/** The plain text that a call stands for; its arguments as they are if the policy wrote something else. */
 export function fromCustomArguments(text: string): string {
   try {
     const value: unknown = JSON.parse(text)

@@ -2,7 +2,7 @@ import type { RequestedSampling } from '../call.ts'
 import { memberTexts } from './member-text.ts'
 import type { Fields } from './read-fields.ts'
 
-/** Fields that are counted by name when they come without effect; all others are counted together. */
+/** Fields that are counted by name if they have no effect. All others are counted together. */
 const countedByName: ReadonlySet<string> = new Set([
   'temperature',
   'top_p',
@@ -22,10 +22,10 @@ const countedByName: ReadonlySet<string> = new Set([
   'output_config',
 ])
 
-/** A copy of a substring that does not keep the whole text in memory. */
+/** Copies a substring, so that it does not keep the whole text in memory. */
 const detach = (text: string) => Buffer.from(text).toString()
 
-/** The fields of a request that have no effect here: the names to count, and every field as it was written. */
+/** Finds the fields of a request that have no effect here: the names to count, and every field as it was written. */
 export function unusedFields(body: Fields, json: string, used: ReadonlySet<string>) {
   const ignored: string[] = []
   const fields: Record<string, string> = {}

@@ -5,21 +5,21 @@ import { createResponsesStreamDecoder, decodeResponsesAnswer } from '../dialects
 import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
 import type { FrozenRoute } from '../models/routes.ts'
 
-/** One API that third parties speak, as a row of the table. */
+/** An API that third parties speak: a row of the table. */
 export interface FrozenApi {
   readonly path: string
-  /** Carries the key. */
+  /** Headers that carry the key. */
   headers(key: string | undefined): Record<string, string>
   decode(json: string): ServerAnswer
-  /** `keepsEntries`: the client asks for logprobs. */
+  /** `keepsEntries` says that the client asks for logprobs. */
   createDecoder(keepsEntries: boolean): AnswerDecoder
-  /** A call of another dialect; absent where none can be had. */
+  /** Writes a call of another dialect; absent if the API cannot be translated to. */
   readonly encode?: (call: ModelCall, model: string) => string
 }
 
 const bearer = (key: string | undefined): Record<string, string> => (key === undefined ? {} : { authorization: `Bearer ${key}` })
 
-/** The limit of an answer where the agent names none and the API requires one. */
+/** Limit of an answer if the agent names none and the API requires one. */
 const messagesMaxTokens = 4096
 
 export const frozenApis: Readonly<Record<FrozenRoute['dialect'], FrozenApi>> = {

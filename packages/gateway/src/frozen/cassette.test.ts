@@ -13,7 +13,7 @@ const directory = await mkdtemp(join(tmpdir(), 'cassette-test-'))
 afterAll(() => rm(directory, { recursive: true }))
 const at = (name: string) => join(directory, name)
 
-/** Some rollouts, one after another, each of which asks the judge twice the same and once something else. */
+/** Runs some rollouts one after another. Each asks the judge the same question twice and another one once. */
 async function run(url: string, cassette: FrozenRoute['cassette'], rollouts: readonly string[], stream: boolean) {
   const judge: FrozenRoute = { kind: 'frozen', baseUrl: url, dialect: 'chat-completions', model: 'judge', apiKey: 'secret-key', cassette }
   const gateway = await createGateway({ models: { judge }, seed: 1 })

@@ -2,7 +2,7 @@ import type { Message, Usage } from '@aworld-train/protocol'
 import type { ModelCall } from '../call.ts'
 import type { FrozenPrice } from '../models/routes.ts'
 
-/** US dollars of a call; cached tokens are part of the prompt's. */
+/** US dollars of a call. Cached tokens are part of the prompt's. */
 export function costOf(
   { promptTokens, completionTokens, cachedTokens }: Usage,
   { input, output, cachedInput = input }: FrozenPrice,
@@ -11,7 +11,7 @@ export function costOf(
   return ((promptTokens - cached) * input + cached * cachedInput + completionTokens * output) / 1_000_000
 }
 
-/** Characters that count as one token where a third party does not report usage. */
+/** Characters that count as one token if a third party does not report usage. */
 const charactersPerToken = 4
 
 function tokensOf(messages: readonly Message[], more = 0): number {
@@ -21,7 +21,10 @@ function tokensOf(messages: readonly Message[], more = 0): number {
   return Math.ceil(lengths.reduce((sum, length) => sum + length, more) / charactersPerToken)
 }
 
-/** An estimate of the usage of a call, so that budgets work with third parties that do not report it. `call` is `null` where the request is not understood; `saidCharacters` is the length of an answer that broke off. */
+/**
+ * Estimates the usage of a call, so that budgets work with third parties that do not report it. `call` is `null` if the request is not
+ * understood. `saidCharacters` is the length of an answer that broke off.
+ */
 export const estimatedUsage = (
   call: Pick<ModelCall, 'messages' | 'toolsJson'> | null,
   answer: readonly Message[],

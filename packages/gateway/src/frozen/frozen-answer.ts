@@ -15,7 +15,7 @@ export interface FrozenAnswerOptions {
   readonly request: FrozenRequest
   readonly redact: Redact
   readonly response: ServerResponse
-  /** Where the client speaks another dialect. */
+  /** The answer in the client's dialect, if it speaks another one. */
   readonly translated: Answer | null
   readonly onFirst: () => void
 }
@@ -29,7 +29,7 @@ function withoutKey(answer: ServerAnswer, redact: Redact): ServerAnswer {
   return clean === text ? answer : { ...answer, completion: { ...answer.completion, message: JSON.parse(clean) as Message } }
 }
 
-/** An answer of a third party on its way: event by event without the key, kept as text, and read for the record. */
+/** An answer of a third party on its way. It is passed on event by event without the key, kept as text, and read for the record. */
 export class FrozenAnswer implements FrozenHandler {
   readonly #options: FrozenAnswerOptions
   readonly #text = new TextDecoder()
@@ -49,12 +49,12 @@ export class FrozenAnswer implements FrozenHandler {
     return this.#contentType
   }
 
-  /** Characters that a stream has said, reasoning and calls among them. */
+  /** Characters that a stream has sent, including reasoning and calls. */
   saidCharacters(): number {
     return this.#saidCharacters
   }
 
-  /** The bytes that have come, without the key. */
+  /** The text received so far, without the key. */
   text(): string {
     return this.#kept.join('')
   }
@@ -84,7 +84,7 @@ export class FrozenAnswer implements FrozenHandler {
     return false
   }
 
-  /** The whole answer, once all of it has come. Throws FROZEN_MODEL_FAILED where it cannot be read. */
+  /** Reads the whole answer once it has arrived. Throws FROZEN_MODEL_FAILED if it cannot be read. */
   read(): ServerAnswer {
     const { redact, api, translated } = this.#options
     try {
@@ -95,7 +95,7 @@ export class FrozenAnswer implements FrozenHandler {
         if (rest !== '') this.#pass(rest)
         const { piece, answer } = this.#decoder.finish()
         if (piece) translated?.piece(piece)
-        // A key whose pieces came in several events can only be found now.
+        // A key whose pieces came in several events can be found only once all have come.
         this.#answer = withoutKey(answer, redact)
       } else {
         this.#kept.push(rest)

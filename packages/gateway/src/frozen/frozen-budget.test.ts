@@ -6,7 +6,7 @@ import { say, startThirdParty } from '../testing/third-party.ts'
 
 const messages = [{ role: 'user', content: 'Is 79 right?' }]
 
-/** A third party whose answers wait until they are let go; each uses 100 prompt and 10 completion tokens, as it says. */
+/** A third party whose answers wait until they are released. Each reports 100 prompt and 10 completion tokens. */
 async function openJudge(limits: Partial<SessionRequest>, dialect: FrozenRoute['dialect'] = 'chat-completions') {
   const pending: (() => void)[] = []
   const party = await startThirdParty((call, response) => void pending.push(() => say(call, response, 'ok')))
@@ -28,7 +28,7 @@ const settled = () => new Promise((resolve) => setTimeout(resolve, 60))
 const spent = (calls: number) => calls * (100 * 10 + 10 * 1000) * 1e-6
 
 test('parallel calls do not pass maxCost: each holds the price of its prompt and of all it may be answered', async () => {
-  // A call costs 0.011; one with max_tokens 20 holds a little more than 0.02.
+  // A call costs 0.011. A call with max_tokens 20 reserves a little more than 0.02.
   await using judge = await openJudge({ maxCost: 0.05 })
   const calls = Array.from({ length: 10 }, () => judge.ask({ max_tokens: 20 }))
   const letThrough = async (count: number) => {

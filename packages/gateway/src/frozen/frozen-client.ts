@@ -7,18 +7,21 @@ import type { FrozenModel } from '../models/model-table.ts'
 import { errorText } from '../pass-through/engine-failure.ts'
 import { frozenApis } from './apis.ts'
 
-/** Hears an answer with a status below 300; others are errors. */
+/** Receives an answer with a status below 300; others are errors. */
 export interface FrozenHandler {
   onHead(contentType: string): void
-  /** `false` asks the third party to wait until `resume` is called. */
+  /** Returning `false` makes the third party wait until `resume` is called. */
   onData(chunk: Buffer, resume: () => void): boolean
 }
 
-/** A third party: its connections, its key, and the answers recorded of it. */
+/** A third party: its connections, its key, and the recording of its answers. */
 export interface FrozenClient {
   readonly redact: Redact
   readonly cassette: Cassette | null
-  /** Sends a request, with the retries that the model allows. Rejects with FROZEN_MODEL_FAILED or the signal's reason; once bytes have come nothing is repeated. */
+  /**
+   * Sends a request, with the retries that the model allows; once bytes have arrived nothing is repeated. Rejects with
+   * FROZEN_MODEL_FAILED or the signal's reason.
+   */
   send(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
@@ -35,7 +38,7 @@ const busy: ReadonlySet<number> = new Set([429, 502, 503, 504, 529])
 const maxErrorBytes = 64 * 1024
 const longestWaitMs = 60_000
 
-/** The connection could not be opened: nothing was sent. */
+/** Codes of connections that could not be opened, so that nothing was sent. */
 const unsent: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -57,14 +60,14 @@ function keyOf({ name, apiKey }: FrozenModel): string | undefined {
   )
 }
 
-/** Headers that carry a key under a name of the third party's own, with what follows the name of a scheme. */
+/** Values of headers that carry a key under a name of the third party's own, with and without the name of a scheme. */
 function secretsOf(headers: Readonly<Record<string, string>>): string[] {
   const named = Object.entries(headers).filter(([name]) => /key|token|secret|auth/i.test(name))
-  // A shorter value is a mode such as `true`, which answers hold too.
+  // A shorter value is a mode such as `true`, which may also occur in answers.
   return named.flatMap(([, value]) => [value, value.slice(value.indexOf(' ') + 1)]).filter(({ length }) => length >= 8)
 }
 
-/** The text of an error; of a long one only the beginning. */
+/** The text of an error, of which a long one is cut. */
 async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -76,10 +79,10 @@ async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** The status for the client: mistakes of the client and refusals because of load pass through, and everything else is a bad gateway. */
+/** The status for the client. The client's mistakes and refusals because of load pass through; everything else is a bad gateway. */
 const shownStatus = (status: number) => (status === 400 || status === 413 || status === 422 || status === 429 ? status : 502)
 
-/** Rejects with CONFIG_INVALID where the key is missing, and as `openCassette` does. */
+/** Rejects with CONFIG_INVALID if the key is missing, and as `openCassette` does. */
 async function openFrozenClient(
   model: FrozenModel,
   cassettes: (path: string, mode: 'record' | 'replay') => Promise<Cassette>,
@@ -172,7 +175,7 @@ async function openFrozenClient(
   }
 }
 
-/** The third parties of a gateway by the names of their models, and the files of their answers, which models may share. */
+/** The third parties of a gateway, by the names of their models. Models may share the files of their answers. */
 export interface FrozenClients {
   get(model: string): FrozenClient
   close(): Promise<void>

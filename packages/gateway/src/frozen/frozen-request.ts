@@ -11,10 +11,10 @@ import { frozenApis } from './apis.ts'
 /** A request to a third party. */
 export interface FrozenRequest {
   readonly body: Buffer
-  /** `body`, parsed. */
+  /** The parsed body. */
   readonly json: unknown
   readonly stream: boolean
-  /** The decoded call; `null` where the bytes are passed on and have parts that no policy reads, such as images. */
+  /** The decoded call; `null` if the bytes are passed on and have parts that no policy reads, such as images. */
   readonly call: ModelCall | null
   /** Whether the bytes are in the client's own dialect. */
   readonly same: boolean
@@ -31,7 +31,7 @@ function understood({ options }: ServedCall): ModelCall | null {
   }
 }
 
-/** The client's request as its model's server takes it. Throws GATEWAY_BAD_REQUEST. */
+/** Turns the client's request into one for the model's server. Throws GATEWAY_BAD_REQUEST. */
 export function toFrozenRequest(served: ServedCall, model: FrozenModel): FrozenRequest {
   const { dialect, body, agent, parts } = served.options
   const api = frozenApis[model.dialect]

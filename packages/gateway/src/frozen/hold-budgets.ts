@@ -6,7 +6,7 @@ import type { FrozenRequest } from './frozen-request.ts'
 /** Tokens of an answer whose request names no limit, unless the rollout has had a longer one. */
 const assumedTokens = 4096
 
-/** Names of a limit in the dialects that third parties speak. */
+/** Fields for the limit of an answer in the dialects that third parties speak. */
 const limits = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
 
 function mostOf(session: SessionState, { call, json }: FrozenRequest) {
@@ -18,8 +18,8 @@ function mostOf(session: SessionState, { call, json }: FrozenRequest) {
 }
 
 /**
- * Reserves what a call to a third party is likely to use at most, in tokens and in money, and resolves with the function that ends
- * the reservation. Waits while the reservations of other calls leave too little. Rejects with the signal's reason.
+ * Reserves the most that a call to a third party is likely to use, in tokens and in money, and resolves to the function that ends the
+ * reservation. Waits while the reservations of other calls leave too little. Rejects with the signal's reason.
  */
 export async function holdBudgets(
   session: SessionState,

@@ -30,7 +30,7 @@ function translated({ options }: ServedCall, { name }: FrozenModel, call: ModelC
   return createAnswer(dialect, head, response)
 }
 
-/** The sampling that the request asked the third party for; the trainer's settings do not apply to it. */
+/** The sampling that the request asks the third party for. The trainer's settings do not apply to it. */
 function requestedSampling(call: ModelCall | null, { maxTokens }: Sampling): Sampling {
   const { temperature = 1, topP = 1, topK = 0, seed = 0 } = call?.requestedSampling ?? {}
   return { temperature, topP, topK, seed, stop: [...(call?.stop ?? [])], maxTokens: call?.maxTokens ?? maxTokens }
@@ -84,7 +84,7 @@ function record({ options }: ServedCall, model: FrozenModel, { request, answer, 
   return turn
 }
 
-/** Answers from what was recorded. Rejects with FROZEN_REPLAY_MISSING. */
+/** Answers from the recording. Rejects with FROZEN_REPLAY_MISSING. */
 async function replay(cassette: NonNullable<FrozenClient['cassette']>, key: string, model: FrozenModel, sink: FrozenAnswer): Promise<void> {
   const occurrence = cassette.occurrence(key)
   const found = await cassette.find(key, occurrence)
@@ -93,11 +93,11 @@ async function replay(cassette: NonNullable<FrozenClient['cassette']>, key: stri
     throw new TrainError('FROZEN_REPLAY_MISSING', message)
   }
   sink.onHead(found.contentType)
-  // A replayed answer is in memory as a whole, so nothing waits for the socket to drain.
+  // The whole replayed answer is in memory, so nothing waits for the socket to drain.
   sink.onData(Buffer.from(found.text), () => {})
 }
 
-/** Asks the third party, or its recording, and records the turn; resolves with the answer, which has not been sent whole. */
+/** Asks the third party or its recording, and records the turn. Resolves to the answer, which has not been sent whole. */
 async function ask(served: ServedCall, model: FrozenModel, request: FrozenRequest): Promise<{ sink: FrozenAnswer; turn: Turn }> {
   const { options, active, progress } = served
   const { parts, session, agent, response, observed } = options
@@ -122,7 +122,7 @@ async function ask(served: ServedCall, model: FrozenModel, request: FrozenReques
     try {
       await client.send(request.body, sink, active.signal)
     } catch (cause) {
-      // The answer is paid for even where its client has left.
+      // The answer costs money even if its client has left.
       if (active.signal.aborted || sink.text() !== '') charge(session, model, estimatedUsage(request.call, [], sink.saidCharacters()))
       throw cause
     }
@@ -141,7 +141,10 @@ async function ask(served: ServedCall, model: FrozenModel, request: FrozenReques
   return { sink, turn }
 }
 
-/** A call to a third party's model: passed on under the gateway's own key, recorded as text, paid from the rollout's budgets. */
+/**
+ * Serves a call to a third party's model: it is passed on under the gateway's own key, recorded as text, and
+ * paid from the rollout's budgets.
+ */
 export async function serveFrozenCall(served: ServedCall, model: FrozenModel): Promise<void> {
   const { options, active, progress } = served
   const { session, dialect, response, observed } = options

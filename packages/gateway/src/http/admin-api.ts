@@ -8,9 +8,9 @@ import { weightsPath } from './routes.ts'
 import { createSessionsApi } from './sessions-api.ts'
 import { createWeightsApi } from './weights-api.ts'
 
-/** The part of the HTTP side that steers the gateway. The admin token opens it, never the capability of a rollout. */
+/** The part of the HTTP side that controls the gateway. The admin token opens it, and the capability of a rollout never does. */
 export interface AdminApi {
-  /** Answers a request for sessions or weights. Rejects with the error to answer. */
+  /** Answers a request for sessions or weights. Rejects with the error to send. */
   handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
   close(): void
 }

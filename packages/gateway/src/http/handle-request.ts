@@ -22,26 +22,26 @@ import { isModels, type Route, toRoute } from './routes.ts'
 import { sendModels } from './send-models.ts'
 import { type StateParts, sendState } from './state-routes.ts'
 
-/** What a capability opens. */
+/** The agent and session that a capability opens. */
 export interface Grant {
   readonly session: SessionState
   readonly agent: AgentState
 }
 
-/** What all requests to a gateway share. */
+/** Parts that all requests to a gateway share. */
 export interface HttpParts {
   readonly gateway: GatewayParts
   readonly capabilities: Capabilities<Grant>
   readonly addresses: FixedAddresses<Grant>
   readonly state: StateParts
-  /** `null` where the gateway is steered in process only. */
+  /** `null` if the gateway is controlled only from its own process. */
   readonly admin: AdminApi | null
 }
 
-/** Throws GATEWAY_OVERLOADED where a session that is no rollout has as many calls under way as it may. */
+/** Throws GATEWAY_OVERLOADED if a session that is no rollout has its most calls under way. */
 function checkRoom({ request, calls, recordings }: SessionState, counters: Counters): void {
   if (request.maxCallsInFlight === undefined) return
-  // A client that has its answer may call again while that answer is still being recorded.
+  // A client may call again as soon as it has its answer, even while that answer is still being recorded.
   const unanswered = calls.size - recordings
   if (unanswered < request.maxCallsInFlight) return
   counters.refusals.overloaded++
@@ -62,7 +62,7 @@ async function readCallBody(
     return await readBody(request, response, maxBytes)
   } catch (error) {
     if (!(error instanceof BodyError)) throw error
-    // The refusal of a client that has closed its side was counted with its socket.
+    // If the client has closed its side, the refusal was already counted with its socket.
     if (error.reason === 'too-large' || !request.socket.readableEnded) counters.refusals[error.reason]++
     if (error.reason === 'incomplete') throw badRequest(`${error.message}.`)
     throw bodyTooLarge(maxBytes)
@@ -110,7 +110,7 @@ async function serveAgent(parts: GatewayParts, { session, agent }: Grant, exchan
   const { counters, observer } = parts
   checkRoom(session, counters)
   const body = await readCallBody(request, response, parts)
-  // While the body came, the session may have closed, or other calls may have taken the last place.
+  // While the body arrived, the session may have closed, or other calls may have taken the last place.
   if (session.closing) throw unknownUrl()
   checkRoom(session, counters)
   const { rollout, attempt, traceHeaders: trace } = session.request
@@ -120,7 +120,7 @@ async function serveAgent(parts: GatewayParts, { session, agent }: Grant, exchan
 
 const reading = ['GET', 'HEAD']
 
-/** The agent that the URL and its key open, if any. Throws SERVICE_UNAUTHORIZED for a wrong key of a fixed address. */
+/** Finds the agent that the URL and its key open, if any. Throws SERVICE_UNAUTHORIZED for a wrong key of a fixed address. */
 function findGrant({ capabilities, addresses }: HttpParts, route: Route): Grant | null {
   if (route.kind !== 'agent' && route.kind !== 'address') return null
   if (route.kind === 'agent') return capabilities.find(route.capability) ?? null
@@ -148,7 +148,7 @@ async function answer(parts: HttpParts, exchange: Exchange): Promise<void> {
   } else if (grant) await serveSide(parts.gateway, grant, exchange)
 }
 
-/** Answers HTTP requests; errors have the shape of the dialect that is asked, and every answer the id of its request. */
+/** Answers HTTP requests. Errors have the shape of the requested dialect, and every answer carries the id of its request. */
 export function createRequestHandler(parts: HttpParts): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     const { authorization, 'x-api-key': apiKey } = request.headers

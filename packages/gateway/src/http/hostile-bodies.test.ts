@@ -33,10 +33,10 @@ for (const chunked of [false, true]) {
     await until(() => received() !== '')
     expect(statusesIn(received())).toEqual([413])
     expect(received()).toContain('larger than 2097152 bytes')
-    // What was let go waits for the garbage collector; what is held would be all of it.
+    // Released memory waits for the garbage collector. If the bodies were held, it would be all of it.
     expect(most).toBeLessThan(size * 0.8)
     expect(await refusedBy(started, 'too-large')).toBe(1)
-    // All of it was taken from the socket, so the next request on it is served.
+    // The whole body was read from the socket, so the next request on it is served.
     socket.write(rawPost('/health', ''))
     await until(() => statusesIn(received()).length === 2)
     socket.destroy()

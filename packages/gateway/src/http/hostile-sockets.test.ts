@@ -212,7 +212,7 @@ test('a thousand clients hang up in the middle of their streams, wave after wave
     expect(turns.length).toBe(clients)
     expect(new Set(turns.map(({ delivered }) => delivered))).toEqual(new Set(['abandoned']))
     await until(() => sockets.every(({ socket }) => socket.closed))
-    // The double keeps every request, and with it all that the call's callback holds.
+    // The double keeps every request, and with it all that the call's callback references.
     ;(engine.requests as unknown[]).length = 0
     collectGarbage()
     heap.push(process.memoryUsage().heapUsed)

@@ -1,24 +1,24 @@
 import { badRequest } from '../failure.ts'
 
-/** Records of ended sessions, as JSON, for clients that ask again. */
+/** Records of ended sessions, as JSON, for clients that ask for them again. */
 export interface KeptRecords {
   add(id: string, record: Buffer): void
-  /** Throws GATEWAY_BAD_REQUEST where there is none, and says why it is gone. */
+  /** Throws GATEWAY_BAD_REQUEST if there is none, with the reason why it is gone. */
   find(id: string): Buffer
   close(): void
 }
 
 export interface KeptRecordsOptions {
-  /** Limit of all records together; the oldest make room for newer ones. */
+  /** Most bytes of all records together. The oldest make room for newer ones. */
   readonly maxBytes: number
   readonly keptMs: number
 }
 
-/** For how many sessions without a record the reason is remembered. */
+/** Number of sessions without a record whose reason is remembered. */
 const maxGone = 10_000
 
 export function createKeptRecords({ maxBytes, keptMs }: KeptRecordsOptions): KeptRecords {
-  /** A map keeps the order in which they ended. */
+  /** In the order in which the sessions ended. */
   const records = new Map<string, { readonly record: Buffer; readonly timer: NodeJS.Timeout }>()
   const dropReasons = new Map<string, string>()
   let bytes = 0

@@ -47,7 +47,7 @@ test('a known path says which methods it has, in the shape of its dialect; a bod
     expect(head.headers.get('content-type')).toBe(get.headers.get('content-type'))
     await get.text()
   }
-  // What a path has is said to whom it is open to.
+  // Methods of a path are told only to those who may use it.
   expect((await fetch(`${gateway.url}/v1/sessions`)).status).toBe(401)
   expect((await fetch(`${gateway.url}/r/unknown/v1/messages`)).status).toBe(404)
   expect((await post({ baseUrl, apiKey: '', model: '' }, { messages: [{ role: 'user', content: 'Hi.' }] })).status).toBe(200)

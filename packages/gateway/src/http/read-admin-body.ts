@@ -16,15 +16,15 @@ export interface ReadAdminBodyOptions<T> {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly schema: JsonSchema<T>
-  /** Said before the problems of a body, such as `The session cannot be opened.` */
+  /** Text before the problems of a body, such as `The session cannot be opened.` */
   readonly what: string
 }
 
-/** A request of the admin API is a page of text; its largest part is the list of agents. */
+/** A request of the admin API is a page of text. The list of agents is its largest part. */
 const maxBodyBytes = 1024 * 1024
 const shownProblems = 5
 
-/** The body of a request as its schema has it; an empty one is an empty object. Rejects with GATEWAY_BAD_REQUEST. */
+/** Reads the body of a request by its schema. An empty body is an empty object. Rejects with GATEWAY_BAD_REQUEST. */
 export async function readAdminBody<T>({ request, response, schema, what }: ReadAdminBodyOptions<T>): Promise<T> {
   let body: Buffer
   try {

@@ -10,7 +10,7 @@ const id = /^req_[0-9a-f]{32}$/
 type Refused = { readonly requestID: string; readonly error: { readonly request_id?: string } }
 const refusalOf = async (call: Promise<unknown>) => (await call.catch((error: unknown) => error)) as Refused
 
-/** The ids that each client tells of an answer, of a stream, of an error and of a list. */
+/** The ids that each client reports for an answer, a stream, an error and a list. */
 const clients = {
   async 'chat-completions'(baseURL: string) {
     const client = new OpenAI({ baseURL, apiKey: 'any', maxRetries: 0 })

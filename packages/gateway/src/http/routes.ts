@@ -1,4 +1,4 @@
-/** The meaning of a URL; `path` is the part behind `/v1` and the capability. */
+/** The meaning of a URL. `path` is the part after `/v1` and the capability. */
 export type Route =
   | { readonly kind: 'health' | 'ready' | 'metrics' | 'models' | 'admin' | 'unknown'; readonly path: string }
   /** `capability` is the part of the URL that names and opens an agent's record. */
@@ -6,7 +6,7 @@ export type Route =
   /** `address` is the part before `/v1`, which may be empty; `key` is the bearer token, or Anthropic's `x-api-key`. */
   | { readonly kind: 'address'; readonly address: string; readonly key: string | null; readonly path: string }
 
-/** The name of a model stands percent-encoded. */
+/** The path to a model's weights, with the model's name percent-encoded. */
 export const weightsPath = /^\/models\/([^/]+)\/weights$/
 
 const states: ReadonlyMap<string, Route> = new Map([
@@ -18,7 +18,7 @@ const states: ReadonlyMap<string, Route> = new Map([
 export const isModels = (path: string): boolean => path === '/models' || (path.startsWith('/models/') && !weightsPath.test(path))
 const isSessions = (path: string): boolean => path === '/sessions' || path.startsWith('/sessions/')
 
-/** Some clients put `/v1` behind their base URL and some do not, so a path may begin with none, one or two. */
+/** Some clients append `/v1` to their base URL and some do not, so a path may begin with none, one or two. */
 const withoutVersion = (path: string): string => path.replace(/^(?:\/v1){1,2}(?=\/)/, '')
 
 /** Reads `/r/{capability}/…` and `/{address}/…`, with `/v1` or without, and `/v1/…`, where the key may be a capability. */

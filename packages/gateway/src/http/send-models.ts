@@ -8,7 +8,7 @@ const toListed = (model: Model): ListedModel => ({
   contextLength: model.kind === 'frozen' ? null : model.engine.model.contextLength,
 })
 
-/** A name of a path, which may stand percent-encoded; one that is badly encoded is read as it stands. */
+/** Reads a name in a path, which may be percent-encoded. A badly encoded name is read as it stands. */
 export function decodeName(name: string): string {
   try {
     return decodeURIComponent(name)
@@ -17,7 +17,7 @@ export function decodeName(name: string): string {
   }
 }
 
-/** Answers `/models`, and of one model `/models/{id}`, whose slashes need no encoding. Throws GATEWAY_MODEL_UNKNOWN. */
+/** Answers `/models` and `/models/{id}`. Slashes in the id need no encoding. Throws GATEWAY_MODEL_UNKNOWN. */
 export function sendModels(
   models: ModelTable,
   dialect: Dialect,

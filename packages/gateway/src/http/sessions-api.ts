@@ -8,9 +8,9 @@ import { createKeptRecords } from './kept-records.ts'
 import { readAdminBody } from './read-admin-body.ts'
 import { sendAdmin } from './send-admin.ts'
 
-/** Sessions over HTTP, for agents that another program runs. */
+/** Sessions over HTTP, for agents that other programs run. */
 export interface SessionsApi {
-  /** Answers `POST /v1/sessions`, and GET and DELETE of `/v1/sessions/{id}`. Rejects with the error to answer. */
+  /** Answers `POST /v1/sessions`, and GET and DELETE of `/v1/sessions/{id}`. Rejects with the error to send. */
   handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
   close(): void
 }
@@ -20,7 +20,7 @@ interface OpenSession {
   readonly session: PolicySession
   readonly expiresAt: number
   readonly timer: NodeJS.Timeout
-  /** The answer with the final record, once the session ends. */
+  /** Resolves to the answer with the final record; `null` until the session ends. */
   ended: Promise<Buffer> | null
 }
 
@@ -49,7 +49,7 @@ export function createSessionsApi(
     )
   }
 
-  /** Closes once; the record is kept for a while, so that a client whose answer was lost can ask again. */
+  /** Closes the session once. The record is kept for a while, so that a client whose answer was lost can ask again. */
   function end(id: string, opened: OpenSession, status: 'expired' | 'closed'): Promise<Buffer> {
     clearTimeout(opened.timer)
     opened.ended ??= opened.session
@@ -63,7 +63,7 @@ export function createSessionsApi(
     return opened.ended
   }
 
-  /** Throws GATEWAY_OVERLOADED where as many sessions are open as may be. */
+  /** Throws GATEWAY_OVERLOADED if no more sessions may be open. */
   function checkRoom(): void {
     if (sessions.size < maxSessions) return
     const expiresAt = Math.min(...Array.from(sessions.values(), (opened) => opened.expiresAt))
@@ -111,7 +111,7 @@ export function createSessionsApi(
     sendAdmin(response, 201, JSON.stringify({ version: 1, id, expiresAt, agents }))
   }
 
-  /** The record so far; of a session that has ended, or ends, the whole of it. */
+  /** The record so far; the whole record if the session has ended or ends with this. */
   async function recordOf(id: string, close: boolean): Promise<Buffer> {
     const opened = sessions.get(id)
     if (!opened) return kept.find(id)

@@ -14,7 +14,7 @@ test('ready says why not while weights are updated; the process is healthy all t
   await gateway.pause({ drain: true })
   expect(gateway.notReady()).toEqual(['calls are held while weights are updated'])
   const answer = await fetch(`${gateway.url}/ready`)
-  // Nobody knows when an update ends.
+  // No time to retry is named, because nobody knows when an update ends.
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, null])
   expect((await fetch(`${gateway.url}/health`)).status).toBe(200)
   gateway.resume()

@@ -11,7 +11,7 @@ export interface StateParts {
   readonly draining: () => boolean
 }
 
-/** Reasons why no new work should come here now; empty where it may. */
+/** Reasons why the gateway is not ready for new work; empty if it is. */
 export function notReady({ models, gate, draining }: Omit<StateParts, 'metrics'>): string[] {
   const reasons: string[] = []
   if (draining()) reasons.push('the gateway is about to stop')

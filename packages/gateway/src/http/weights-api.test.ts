@@ -56,7 +56,7 @@ test('only the admin token does it, and only for models that can', async () => {
     'not_found',
     expect.stringMatching(/cannot be updated here.*"other"/),
   ])
-  // "*" is an alias here: a misspelt name reaches nobody all the same.
+  // "*" is an alias here, and still a misspelt name reaches nobody.
   expect(await failure(await ask(url, 'othr', { version: 1 }))).toEqual([404, 'model_not_found', expect.stringMatching(/no model "othr"/)])
   expect(await failure(await ask(url, '%E0%A4', { version: 1 }))).toEqual([404, 'model_not_found', expect.any(String)])
   expect(await failure(await ask(url, 'other', null, { method: 'PUT' }))).toEqual([405, 'method_not_allowed', expect.any(String)])

@@ -8,9 +8,9 @@ import { weightsPath } from './routes.ts'
 import { sendAdmin } from './send-admin.ts'
 import { decodeName } from './send-models.ts'
 
-/** Updates of weights over HTTP, for a trainer that is another program. */
+/** Updates of weights over HTTP, for trainers that are other programs. */
 export interface WeightsApi {
-  /** Answers `POST /v1/models/{name}/weights` when the update has ended. Rejects with the error to answer. */
+  /** Answers `POST /v1/models/{name}/weights` when the update has ended. Rejects with the error to send. */
   handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
   close(): void
 }
@@ -19,7 +19,7 @@ export function createWeightsApi(weights: NonNullable<AdminOptions['weights']>, 
   const publishers = new Map(Object.entries(weights))
   const ended = new AbortController()
 
-  /** The updater of a model, by the model's own name only: through an alias for any name, a misspelt one would update a policy. */
+  /** Finds the updater of a model by the model's own name only. Through an alias for any name, a misspelt one would update a policy. */
   function publisherOf(name: string) {
     const publish = publishers.get(name)
     if (publish) return publish

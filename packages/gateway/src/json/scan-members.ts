@@ -1,14 +1,14 @@
 export const quote = 0x22
 const backslash = 0x5c
 
-/** Where a member of an object stands in its text; `start` and `end` are those of the value. */
+/** The place of a member in the text of its object. `start` and `end` are those of the value. */
 export interface MemberSpan {
   readonly name: string
   readonly start: number
   readonly end: number
 }
 
-/** Index behind the string that opens at `start`. */
+/** Index after the string that opens at `start`. */
 export function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end > 0) {
@@ -21,8 +21,8 @@ export function endOfString(text: string, start: number): number {
 }
 
 /**
- * The members of the object in `text`, without reading their values. Text that is no JSON object yields what looks like members,
- * or nothing; it never throws. `text` may be bytes read as Latin-1: positions are those of the bytes then.
+ * Finds the members of the object in `text` without reading their values. It never throws: text that is no JSON object yields whatever
+ * looks like members, or nothing. `text` may be bytes read as Latin-1; positions are then those of the bytes.
  */
 export function scanMembers(text: string, isWanted: (name: string) => boolean): MemberSpan[] {
   const found: MemberSpan[] = []

@@ -5,14 +5,14 @@ import { shorten } from '../failure.ts'
 import { createToolAnswerCutter } from '../stages/cut-tool-answers.ts'
 import type { ChatRoute, FrozenRoute, ModelRoute, TokenRoute } from './routes.ts'
 
-/** A route under the name that agents ask for. */
+/** A route, under the name that agents ask for. */
 export interface TokenModel extends Omit<TokenRoute, 'chat'> {
   readonly name: string
-  /** Throws the error of its route until it is ready. */
+  /** The getter throws the error of its route until the model is ready. */
   readonly chat: ChatModel
   /** Warnings about its template, known at the start. */
   readonly historyNotes: readonly string[]
-  /** The messages with answers of tools as short as the route wants them. */
+  /** Shortens tool answers in the messages to the limit of the route. */
   readonly cutToolAnswers: (messages: readonly Message[]) => readonly Message[]
 }
 export type ChatModelRoute = ChatRoute & { readonly name: string }
@@ -32,17 +32,20 @@ export interface ModelTable {
   readonly all: readonly Model[]
   /** The model of requests that name none. */
   readonly standard: Model
-  /** The model of a session's agent, for requests that name no other. A model that the session names is never resolved by the alias `*`. Throws GATEWAY_MODEL_UNKNOWN. */
+  /**
+   * The model of a session's agent, for requests that name no other. The alias `*` never resolves a model that the session
+   * names. Throws GATEWAY_MODEL_UNKNOWN.
+   */
   home(request: SessionRequest, agent: AgentRequest): Model
   /** The model that a request's `model` field names, by name or alias. Throws GATEWAY_MODEL_UNKNOWN. */
   find(name: string): Model
-  /** The model with this name or alias, for requests about a model; the alias `*` does not count. Throws GATEWAY_MODEL_UNKNOWN. */
+  /** The model with this name or alias, for requests about a model. The alias `*` does not count. Throws GATEWAY_MODEL_UNKNOWN. */
   listed(name: string): Model
-  /** Every model is given token ids: a request is parsed anyway, and its model is read then. */
+  /** Whether every model takes token ids. Then every request is parsed anyway, and its model is read from that. */
   readonly onlyTokens: boolean
-  /** Weight version of the default model; 0 where that is a third party's. */
+  /** Weight version of the default model; 0 if that is a third party's. */
   weightVersion(): number
-  /** No more calls with this affinity come. */
+  /** Says that no more calls with this affinity come. */
   forget(affinity: string): void
 }
 
@@ -69,7 +72,7 @@ function unknownModel(message: string): TrainError {
   return new TrainError('GATEWAY_MODEL_UNKNOWN', shorten(message), { details: { param: 'model' } })
 }
 
-/** Throws CONFIG_INVALID where there is no model, or a default or an alias that names none. */
+/** Throws CONFIG_INVALID if there is no model, or if the default or an alias names no model. */
 export function createModelTable({ models, defaultModel, aliases = {} }: ModelTableOptions): ModelTable {
   const byName = new Map(Object.entries(models).map(([name, route]) => [name, toModel(name, route)]))
   const modelNames = () => Array.from(byName.keys(), (name) => `"${name}"`).join(', ')
@@ -101,7 +104,7 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
     throw unknownModel(`There is no model "${name}" here; the models are ${modelNames()}.${didYouMean(name, byName.keys())}`)
   }
 
-  // "*" is for model names in the code of agents; a name that the session itself gives must be right.
+  // "*" is for model names in the code of agents. A name that the session itself gives must be right.
   const declared = (agent: string, name: string): Model => {
     const model = named(name)
     if (model) return model
@@ -123,7 +126,7 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
   }
 }
 
-/** The model that serves a call of `agent`, where `name` is the model of its request, if any. Throws GATEWAY_MODEL_UNKNOWN. */
+/** Chooses the model that serves a call of `agent`. `name` is the model of its request, if any. Throws GATEWAY_MODEL_UNKNOWN. */
 export function chooseModel(models: ModelTable, { fixed, home }: { readonly fixed: boolean; readonly home: Model }, name?: string): Model {
   return fixed || name === undefined ? home : models.find(name)
 }

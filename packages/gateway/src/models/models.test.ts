@@ -80,7 +80,7 @@ test('a request is served by the model that it names, else by the default', asyn
   expect(started.requests.map(({ policy }) => policy)).toEqual([undefined, 'lora-1', 'lora-1', undefined, undefined, undefined])
   const [trajectory] = await session.close()
   expect(trajectory).toMatchObject({ policy: 'local', trainable: true })
-  // An answer that passed through is read in its own time, which may be after later ones.
+  // An answer that passed through is read later, possibly after later answers.
   const answered = (name?: string) => trajectory!.turns.filter(({ model }) => model === name).length
   expect([undefined, 'adapter', 'remote', 'judge'].map(answered)).toEqual([4, 2, 1, 1])
   expect(trajectory!.turns.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4, 5, 6, 7])

@@ -1,12 +1,15 @@
 import type { Model, ModelTable } from './model-table.ts'
 import type { TokenRoute } from './routes.ts'
 
-/** Bytes per token of context that a prompt may have. English has about four bytes a token and hardly any text sixteen, so a longer prompt would not fit. */
+/**
+ * Most bytes of a prompt for each token of context. English has about four bytes a token and hardly any text sixteen, so
+ * a longer prompt would not fit.
+ */
 const promptBytesPerToken = 16
-/** Bytes of a body for each byte of its prompt: JSON writes a byte of text in up to six, and adds names. */
+/** Bytes of a body for each byte of its prompt. JSON writes a byte of text in up to six, and adds names. */
 const bodyBytesPerPromptByte = 8
 const smallestBodyLimit = 1024 * 1024
-/** Limit for models that render prompts themselves, to which bytes pass through. */
+/** Limit for models that render prompts themselves and get the bytes as they are. */
 const passedBodyLimit = 64 * 1024 * 1024
 
 /** Largest rendered prompt in bytes of UTF-8. */
@@ -14,10 +17,10 @@ export function maxPromptBytes({ engine, maxPromptBytes }: Pick<TokenRoute, 'eng
   return maxPromptBytes ?? promptBytesPerToken * engine.model.contextLength
 }
 
-/** Largest request body for a model, where the gateway's options name none. */
+/** Largest request body for a model, unless the gateway's options name a limit. */
 export function maxBodyBytes(model: Model): number {
   return model.kind === 'token' ? Math.max(smallestBodyLimit, bodyBytesPerPromptByte * maxPromptBytes(model)) : passedBodyLimit
 }
 
-/** As `maxBodyBytes`, for a request whose model is not known yet. */
+/** Like `maxBodyBytes`, for a request whose model is not known yet. */
 export const largestBodyBytes = ({ all }: ModelTable): number => Math.max(...all.map(maxBodyBytes))

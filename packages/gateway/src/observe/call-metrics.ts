@@ -2,10 +2,10 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 
 export const metricPrefix = 'aworld_train_gateway_'
 
-/** Seconds: from the overhead of a short answer to a completion of hours. */
+/** Seconds, from the overhead of a short answer to a completion of hours. */
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800]
 
-/** Metrics of calls. The labels are models of the configuration and dialects of ours, so that their number is bounded. */
+/** Metrics of calls. Their labels are models of the configuration and our own dialects, so that their number is bounded. */
 export function createCallMetrics(registry: Registry) {
   const common = (name: string, help: string) => ({ name: `${metricPrefix}${name}`, help, registers: [registry] })
   const seconds = (name: string, help: string) =>

@@ -14,28 +14,28 @@ import {
 } from '@opentelemetry/api'
 import { toSpanContext } from './trace-headers.ts'
 
-/** Who makes a call, for its span. */
+/** The caller of a call, for its span. */
 export interface CallIdentity {
   readonly rollout: string
   readonly attempt: number
   readonly agent: string
   readonly dialect: string
   readonly requestId: string
-  /** The span that its session names. */
+  /** Headers of the span that the session names. */
   readonly trace: TraceHeaders | undefined
 }
 
 const scope = '@aworld-train/gateway'
 
-/** Whether no provider of spans is registered, as in most runs, so that their attributes need not be gathered. */
+/** Whether no provider of spans is registered, as in most runs. Attributes then need not be gathered. */
 function nobodyListens(): boolean {
   const provider = trace.getTracerProvider()
   return provider instanceof ProxyTracerProvider && provider.getDelegateTracer(scope) === undefined
 }
 
 /**
- * A span of a model call by the semantic conventions for generative AI (opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans),
- * in the trace of its session, or else of its client; `null` where nobody records spans. Neither messages nor capabilities are in it.
+ * Starts the span of a model call by the semantic conventions for generative AI (opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans).
+ * It is in the trace of the session, or else of the client; `null` if nobody records spans. It holds neither messages nor capabilities.
  */
 export function startCallSpan(
   model: string,
@@ -73,7 +73,7 @@ interface SpanPlace {
   readonly links: Link[]
 }
 
-/** Below the client's span, except where this is of another trace than the session's: then it is linked to. */
+/** Places the span below the client's span. If the client's span is of another trace than the session's, it is linked instead. */
 function placeOf(ofSession: TraceHeaders | undefined, headers: IncomingHttpHeaders): SpanPlace {
   const parent = propagation.extract(ROOT_CONTEXT, headers)
   const client = trace.getSpanContext(parent)

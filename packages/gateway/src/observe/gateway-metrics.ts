@@ -17,7 +17,7 @@ export interface GatewayMetricsSources {
   readonly draining: () => boolean
 }
 
-/** The metrics of a gateway beside those of its calls, read when they are asked for; names are from closed lists. */
+/** Registers the metrics of a gateway besides those of its calls. They are read when asked for; names come from closed lists. */
 export function registerGatewayMetrics(registry: Registry, sources: GatewayMetricsSources): void {
   const { counters, models, gate, eventLoop } = sources
   const { gauge, counter } = createPolledMetrics(registry, metricPrefix)

@@ -8,15 +8,18 @@ import { type CallMetrics, createCallMetrics } from './call-metrics.ts'
 import { type CallIdentity, endSpan, setTurn, startCallSpan } from './call-span.ts'
 import { traceHeadersOf } from './trace-headers.ts'
 
-/** Observes the steps of a call. Each is called at most once and in this order; steps that the call does not reach are left out. */
+/**
+ * Observes the steps of a call. Each method is called at most once and in this order, unless it says otherwise; steps that the
+ * call does not reach are left out.
+ */
 export interface CallObservation {
   /** The model that serves the call, under its name in the configuration, never that of a request. */
   routed(model: string): void
-  /** Trace headers for the engine, once the call has a model: the call's span, or the client's, is the parent of the engine's. */
+  /** Trace headers for the engine, once the call has a model. The call's span, or the client's, is the parent of the engine's. */
   traceHeaders(): TraceHeaders | undefined
   /** The call has passed the gate. */
   admitted(): void
-  /** The first token has come, or the first byte where bytes pass through. Further calls have no effect. */
+  /** The first token has arrived, or the first byte if bytes pass through. Further calls have no effect. */
   firstToken(): void
   /** The answer has been sent; only the record is left to do. */
   answered(): void

@@ -24,7 +24,7 @@ function recordSpans(): InMemorySpanExporter {
   return exporter
 }
 
-/** What a token engine and a chat engine are sent with a call that has `sent` for its headers. */
+/** Headers that a token engine and a chat engine receive with a call that has `sent` for its headers. */
 async function passedOn(sent: Record<string, string>) {
   await using tokens = await startGateway({ say: () => 'Fine.' })
   await post(tokens.gateway.open(sessionRequest()).endpoint('agent'), { messages }, { headers: sent })

@@ -2,14 +2,14 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { TraceHeaders } from '@aworld-train/core'
 import type { Span, SpanContext } from '@opentelemetry/api'
 
-/** Version, trace, parent and flags (W3C Trace Context, section 3.2); two header lines are joined by a comma, which makes them invalid. */
+/** Version, trace, parent and flags (W3C Trace Context, section 3.2). Two header lines are joined by a comma, which makes them invalid. */
 const traceparent = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 const tracestate = /^[\x20-\x7e]{1,512}$/
 
 const withState = (parent: string, state: unknown): TraceHeaders =>
   typeof state === 'string' && tracestate.test(state) ? { traceparent: parent, tracestate: state } : { traceparent: parent }
 
-/** Headers that make an engine's spans children of `span`, or of the client's span where there is none; `undefined` outside of any trace. */
+/** Headers that make an engine's spans children of `span`, or of the client's span if that is absent; `undefined` outside of any trace. */
 export function traceHeadersOf(span: Span | null, headers: IncomingHttpHeaders): TraceHeaders | undefined {
   if (span) {
     const { traceId, spanId, traceFlags, traceState } = span.spanContext()
@@ -19,7 +19,7 @@ export function traceHeadersOf(span: Span | null, headers: IncomingHttpHeaders):
   return typeof parent === 'string' && traceparent.test(parent) ? withState(parent, state) : undefined
 }
 
-/** The span that headers name; `null` where they name none. */
+/** The span that the headers name; `null` if they name none. */
 export function toSpanContext({ traceparent: parent = '' }: TraceHeaders): SpanContext | null {
   if (!traceparent.test(parent)) return null
   const [, traceId = '', spanId = '', flags = ''] = parent.split('-')

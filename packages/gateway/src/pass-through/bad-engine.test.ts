@@ -25,7 +25,7 @@ interface Case {
   readonly say: ServerSay
   readonly status: number
   readonly code: string
-  /** The error is that of one request, not of the rollout. */
+  /** Whether the error is that of one request and not of the rollout. */
   readonly request?: boolean
 }
 
@@ -95,7 +95,7 @@ for (const { what, say } of unreadable) {
   })
 }
 
-/** A sound answer has eight events: the role, one for each of `gold` and the end of the turn, the usage and the mark. */
+/** A sound answer has eight events: the role, one for each letter of `gold` and for the end of the turn, the usage and the mark. */
 const disagreements: { what: string; say: ServerSay; streams: readonly boolean[] }[] = [
   { what: 'a stream without the ids of two events', say: { text: 'gold', drops: [2, 3] }, streams: [true] },
   { what: 'fewer ids than its usage counts', say: { text: 'gold', usage: { completion_tokens: 7 } }, streams: [false, true] },

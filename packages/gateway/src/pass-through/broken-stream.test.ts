@@ -39,7 +39,7 @@ test('what had come of a stream whose client left is an abandoned turn, which co
     await until(() => gateway.counts().inFlight === 0 && server.calls[before]!.aborted)
     await until(() => session.trajectories()[0]!.turns.length === 1)
 
-    // The same question again: what it may sample is what the first has left.
+    // The same question again may sample only what the first has left.
     expect((await post(session.endpoint('agent'), { messages: [question] })).status).toBe(200)
     expect(server.calls.slice(before).map(({ body }) => body['max_tokens'])).toEqual([12, 8])
     expect((await post(session.endpoint('agent'), { messages: [question] })).status).toBe(400)

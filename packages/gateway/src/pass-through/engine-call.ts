@@ -4,7 +4,7 @@ import type { PeekedFields } from './peek-fields.ts'
 /** A request to an engine, in Chat Completions, and the receiver of its answer. */
 export interface EngineCall {
   readonly request: Buffer
-  /** Fields that the client's own request had in another dialect; `undefined` where this is the client's own. */
+  /** Unused fields of the client's own request in another dialect; `undefined` if this is the client's own request. */
   readonly unusedFields: Readonly<Record<string, string>> | undefined
   readonly fields: PeekedFields
   readonly sink: AnswerSink

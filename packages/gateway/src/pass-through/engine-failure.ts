@@ -8,7 +8,7 @@ export interface ErrorAnswer {
   readonly retryAfter: string | null
 }
 
-/** Messages of vLLM, SGLang, TGI, llama.cpp and OpenAI for a conversation that does not fit. */
+/** Texts of vLLM, SGLang, TGI, llama.cpp and OpenAI for a conversation that does not fit. */
 const overflow =
   /context[ _]length|maximum context|context window|max_model_len|maximum model length|too many (?:input )?tokens|longer than the model/i
 
@@ -25,7 +25,7 @@ export function errorText(text: string): string {
   return text.slice(0, 500).trim() || 'no text'
 }
 
-/** An error answer of engine `name` as an error of the catalogue. */
+/** Turns an error answer of engine `name` into an error of the catalogue. */
 export function engineFailure(name: string, { status, text, retryAfter }: ErrorAnswer): TrainError {
   const engineMessage = errorText(text)
   if (status < 500 && overflow.test(engineMessage)) {

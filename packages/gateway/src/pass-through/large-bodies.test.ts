@@ -6,7 +6,7 @@ import { post, sessionRequest } from '../testing/start-gateway.ts'
 test('requests whose memory is used again and again are recorded as each of them was', async () => {
   await using started = await startChatGateway(({ body }) => `${(body['messages'] as { content: string }[])[0]!.content.length}.`)
   const session = started.gateway.open(sessionRequest())
-  // Some come in several pieces, so that memory is kept for them, some in one.
+  // Some bodies arrive in several pieces, which are collected in memory, and some in one.
   const textOf = (lane: number, call: number) =>
     `${lane}/${call} ${String.fromCharCode(97 + lane).repeat(8_000 + 50_000 * ((lane + call) % 4))}`
   const lanes = [0, 1, 2, 3, 4, 5]

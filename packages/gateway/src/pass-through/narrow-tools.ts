@@ -7,8 +7,8 @@ import { parseBody } from '../stages/parse-body.ts'
 import { setMembers } from './set-members.ts'
 
 /**
- * A Chat Completions request whose `tool_choice` is `allowed_tools`, for a server that does not know the form: the other tools are
- * left out, each of the rest as it was written. Throws GATEWAY_BAD_REQUEST for a choice that no tool can meet.
+ * Rewrites a Chat Completions request with the `tool_choice` `allowed_tools` for a server that does not know this form. Tools that are not
+ * allowed are left out, and each of the rest stays as it was written. Throws GATEWAY_BAD_REQUEST for a choice that no tool can meet.
  */
 export function narrowTools(body: Buffer): Buffer {
   const { value, json } = parseBody(body)

@@ -4,20 +4,20 @@ import { TrainError } from '@aworld-train/protocol'
 import type { ErrorAnswer } from './engine-failure.ts'
 import { UsageFilter } from './usage-filter.ts'
 
-/** Receives an engine's answer: the client gets it in its own dialect, and the record keeps it as it came. */
+/** Receives an engine's answer. The client gets it in its own dialect, and the record keeps it as it arrived. */
 export interface AnswerSink extends ChatAnswerHandler {
   /** The chunks of the answer, in order. */
   readonly chunks: readonly Buffer[]
   readonly contentType: string
   /** Called at the first bytes of an answer. */
   watch: { firstToken(): void } | null
-  /** Set where the server answered with an error, whose bytes the client does not get. */
+  /** The server's error, if it answered with one. The client does not get its bytes. */
   error(): ErrorAnswer | null
   /** The error with which the server ended a stream that had begun; the client has received it. */
   gaveUp(): ErrorAnswer | null
-  /** Throws POLICY_RESPONSE_INVALID where the answer is not whole. */
+  /** Throws POLICY_RESPONSE_INVALID if the answer is not whole. */
   check(): void
-  /** Whether a byte without meaning may be sent now, which is not so within an event. */
+  /** Whether a meaningless byte may be sent at this point; within an event it may not. */
   isBetweenEvents(): boolean
   /** Sends the rest of a whole answer. */
   end(): void
@@ -26,7 +26,7 @@ export interface AnswerSink extends ChatAnswerHandler {
 /** Longest error of an engine that is read. */
 const maxErrorBytes = 64 * 1024
 
-/** Within a string of JSON these bytes have a backslash among them. */
+/** A string of JSON cannot contain these bytes, because its quotes are escaped. */
 const errorEvent = 'data: {"error":'
 
 export const isStream = (contentType: string) => contentType.startsWith('text/event-stream')
@@ -44,7 +44,7 @@ function tailOf(chunks: readonly Buffer[], length: number): string {
 /** Whether the last bytes are those that end a stream of Chat Completions. */
 const endsWithMark = (chunks: readonly Buffer[]) => tailOf(chunks, 32).includes('[DONE]')
 
-/** The error that a stream ends with, as vLLM 0.32 and SGLang 0.5 write it: the last event, but for the mark. */
+/** The error that ends a stream, as vLLM 0.32 and SGLang 0.5 write it: the last event, except for the mark. */
 function endsWithError(chunks: readonly Buffer[]): ErrorAnswer | null {
   const tail = tailOf(chunks, 4096)
   const at = tail.lastIndexOf(errorEvent)
@@ -62,7 +62,7 @@ function endsWithError(chunks: readonly Buffer[]): ErrorAnswer | null {
 /** Whether an event certainly ends with these bytes. */
 const endsEvent = (chunk: Buffer) => /\n\r?\n$/.test(chunk.toString('latin1', chunk.length - 3))
 
-/** Keeps an answer, and of an error the beginning. */
+/** Keeps an answer, or the beginning of an error. */
 export class KeptAnswer {
   readonly chunks: Buffer[] = []
   contentType = ''
@@ -102,8 +102,8 @@ export class KeptAnswer {
 }
 
 /**
- * Sends each event of a stream as it comes, without the usage where only the gateway has asked for it; an answer that is no stream
- * leaves in one piece, with its length, when it is whole.
+ * Sends each event of a stream as it comes, without the usage if only the gateway asked for it. An answer that is no stream is sent in one
+ * piece, with its length, when it is whole.
  */
 export class PassedAnswer extends KeptAnswer implements AnswerSink {
   readonly #response: ServerResponse
@@ -129,7 +129,7 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
   onData(chunk: Buffer, resume: () => void): boolean {
     if (!this.keep(chunk) || !this.#streams) return true
     const response = this.#response
-    // A closed response never drains; its call is aborted.
+    // A closed response never drains, and its call is aborted.
     if (response.destroyed) return true
     const shown = this.#filter ? this.#filter.push(chunk) : chunk
     if (shown.length === 0) return true

@@ -92,7 +92,7 @@ test('a stream comes through as the engine wrote it, each event when it is there
   halfWay = undefined
   const { text, headers } = await post(session.endpoint('agent'), { messages: [question], stream: true })
   const direct = await fetch(`${started.server.url}/v1/chat/completions`, { method: 'POST', body: started.server.calls.at(-1)!.raw })
-  // Nobody else asks for the usage, so that nobody else gets it.
+  // Only the gateway asks for the usage, so the client does not get it.
   const events = (await direct.text()).split(/(?<=\n\n)/)
   expect(text).toBe(events.filter((event) => !event.includes('"usage"')).join(''))
   expect(events).toHaveLength(text.split(/(?<=\n\n)/).length + 1)

@@ -1,27 +1,27 @@
 import { readObject } from '../dialects/read-fields.ts'
 import { parseBody } from '../stages/parse-body.ts'
 
-/** Fields of a request that decide how it is passed on; `undefined` where one is missing or of another type. */
+/** Fields of a request that decide how it is passed on; `undefined` if one is missing or of another type. */
 export interface PeekedFields {
   readonly model?: string | undefined
   readonly stream?: boolean | undefined
-  /** JSON of `stream_options` that asks for the usage; absent where the request asks for it, or for no stream. */
+  /** JSON of `stream_options` that asks for the usage; absent if the request asks for it itself, or for no stream. */
   readonly askForUsage?: string
-  /** The smaller of the two names that the field has. */
+  /** The smaller value of the two fields for it. */
   readonly maxTokens?: number
-  /** Alternatives to each sampled token; absent where none are asked for, NaN where the value is no number. */
+  /** Alternatives to each sampled token; absent if none are asked for, NaN if the value is no number. */
   readonly topLogprobs?: number
-  /** Completions asked for. */
+  /** Number of completions asked for. */
   readonly n?: number | undefined
-  /** A field has the server forbid tokens: its logprobs are then of another distribution than the policy's. */
+  /** Whether a field makes the server forbid tokens. Its logprobs are then of another distribution than the policy's. */
   readonly constrained?: boolean
-  /** Names of the tools that the request offers; absent where there are none. */
+  /** Names of the tools that the request offers; absent if there are none. */
   readonly tools?: readonly string[]
-  /** `tool_choice` is `allowed_tools`. */
+  /** Whether `tool_choice` is `allowed_tools`. */
   readonly choosesAmong?: boolean
 }
 
-/** Fields by which vLLM 0.32 and SGLang 0.5 constrain decoding, whatever their value but null. */
+/** Fields by which vLLM 0.32 and SGLang 0.5 constrain decoding, whatever their value except null. */
 const grammars: ReadonlySet<string> = new Set(['structured_outputs', 'json_schema', 'regex', 'ebnf', 'structural_tag'])
 const isGrammar = (name: string) => grammars.has(name) || name.startsWith('guided_')
 const member = (value: unknown, name: string): unknown => (value as Readonly<Record<string, unknown>> | null | undefined)?.[name]
@@ -48,7 +48,10 @@ const withUsage = (options: unknown) =>
 
 const limit = (value: unknown) => (typeof value === 'number' && value >= 1 ? Math.floor(value) : Number.POSITIVE_INFINITY)
 
-/** Reads the fields of a JSON body. Throws GATEWAY_BAD_REQUEST where it holds no object: its turn could not be recorded, even where a server accepts it. */
+/**
+ * Reads the fields of a JSON body. Throws GATEWAY_BAD_REQUEST if it holds no object, because its turn could not be
+ * recorded even if a server accepts it.
+ */
 export function peekFields(body: Buffer): PeekedFields {
   const fields = readObject(parseBody(body).value, 'body')
   const {

@@ -7,7 +7,7 @@ import type { AnswerToRead, ReadTurn } from './recorder-messages.ts'
 import type { TokenPrefixes } from './token-prefixes.ts'
 import { unreadFields } from './unread-fields.ts'
 
-/** A message as text, whatever it holds: the server accepted it, so it is no error here. */
+/** Reads a message as text, whatever it holds. The server accepted it, so it is no error here. */
 function toMessage(value: unknown, index: number): Message {
   try {
     return decodeMessage(value, `messages[${index}]`)
@@ -18,7 +18,7 @@ function toMessage(value: unknown, index: number): Message {
   }
 }
 
-/** Throws where ids, logprobs and the engine's own count are not of one number: part of the turn would be recorded as all of it. */
+/** Throws if ids, logprobs and the engine's own count differ in number, because part of the turn would be recorded as all of it. */
 function checkLengths({ promptTokenIds, completionTokenIds, rolloutLogprobs, usage }: ReportedCompletion): void {
   const ids = completionTokenIds.length
   const disagreement =
@@ -32,7 +32,10 @@ function checkLengths({ promptTokenIds, completionTokenIds, rolloutLogprobs, usa
   if (disagreement) throw new TrainError('POLICY_RESPONSE_INVALID', `The engine reported ${disagreement}.`)
 }
 
-/** Reads one answer and finds its place among the turns of its record, to which it is added. Throws what the reader throws, and for a request that is no JSON. */
+/**
+ * Reads one answer, finds its place among the turns of its record and adds it there. Throws as the reader does, and
+ * for a request that is no JSON.
+ */
 export function readTurn(input: AnswerToRead, readAnswer: ReadAnswer, prefixes: TokenPrefixes): ReadTurn {
   const { call, stream, answer, broken } = input
   const completion = readAnswer(answer, stream, broken)
@@ -48,7 +51,7 @@ export function readTurn(input: AnswerToRead, readAnswer: ReadAnswer, prefixes: 
   return {
     parent: parent?.call ?? null,
     branchReason: parent ? null : isRoot ? 'root' : 'no-match',
-    // Copies, which can move to another thread.
+    // Copies can move to another thread.
     suffixTokenIds: promptTokenIds.slice(parent?.length ?? 0),
     completionTokenIds: completionTokenIds.slice(),
     rolloutLogprobs: rolloutLogprobs.slice(),

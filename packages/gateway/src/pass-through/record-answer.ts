@@ -9,7 +9,7 @@ import type { EngineCall } from './engine-call.ts'
 import { isStream } from './pass-on.ts'
 import type { NumberedTurn } from './recorder.ts'
 
-/** A time at which a call was sent or had its answer, and the version of the engine's weights then. */
+/** Time at which a call was sent or answered, and the version of the engine's weights at that time. */
 interface Moment {
   readonly at: number
   readonly version: number
@@ -18,7 +18,7 @@ interface Moment {
 export interface RecordAnswerOptions {
   readonly model: ChatModelRoute
   readonly call: EngineCall
-  /** `null` where the call ended before the engine said how it went. */
+  /** `null` if the call ended before the engine reported its outcome. */
   readonly outcome: ChatCallOutcome | null
   readonly sampling: Sampling
   readonly began: Moment
@@ -27,7 +27,10 @@ export interface RecordAnswerOptions {
   readonly broken: FinishReason | null
 }
 
-/** Reads an answer in the recorder thread and adds its turn to the session; resolves when the turn is durable. POLICY_RESPONSE_INVALID where it has no tokens. */
+/**
+ * Reads an answer in the recorder thread and adds its turn to the session. Resolves when the turn is durable. Rejects with
+ * POLICY_RESPONSE_INVALID if the answer has no tokens.
+ */
 export async function recordAnswer(served: ServedCall, options: RecordAnswerOptions): Promise<void> {
   const { parts, session, agent } = served.options
   const { model, call, abandoned, broken } = options
@@ -39,7 +42,7 @@ export async function recordAnswer(served: ServedCall, options: RecordAnswerOpti
   const { chunks: answer } = sink
   const stream = isStream(sink.contentType)
   const reading = recorder.read({ record: answers.id, reader: model.engine.reader, stream, request, answer, broken })
-  // A waiting call needs the number of tokens that this one has sampled.
+  // A waiting call needs to know how many tokens this one has sampled.
   if (session.tokenBudget.waiting() > 0) recorder.flush()
   const read = await reading.catch((error: TrainError) => {
     if (!abandoned && error.code === 'POLICY_RESPONSE_INVALID') session.unreadable ??= error
@@ -55,7 +58,10 @@ export async function recordAnswer(served: ServedCall, options: RecordAnswerOpti
   }
 }
 
-/** Which weights sampled which tokens: what the engine says, else one span. Where an update fell into the call, the lowest and highest version that may have sampled. */
+/**
+ * The weights that sampled each token, as the engine reports them, else as one span. If an update happened during the call, it has the
+ * lowest and highest version that may have sampled.
+ */
 function weightsOf({ weightVersions }: NumberedTurn, versions: readonly number[]): Pick<Turn, 'weightVersions' | 'mixedVersions'> {
   if (weightVersions.length > 0) return { weightVersions: [...weightVersions] }
   const [lowest, highest] = [Math.min(...versions), Math.max(...versions)]
@@ -63,7 +69,7 @@ function weightsOf({ weightVersions }: NumberedTurn, versions: readonly number[]
   return lowest === highest ? { weightVersions: spans } : { weightVersions: spans, mixedVersions: { lowest, highest } }
 }
 
-/** The turn with its place among all turns of its agent, which may belong to several records. */
+/** Gives the turn its place among all turns of its agent, which may belong to several records. */
 function toTurn(
   { options: { session, agent, parts } }: ServedCall,
   { tokens, indexes, turns }: AnswerRecord,
@@ -93,7 +99,7 @@ function toTurn(
     sampling,
     usage,
     timing: { startedAt: began.at, endedAt: ended.at },
-    // The server chose among fewer tokens than the policy has.
+    // A constrained server chooses among fewer tokens than the policy has.
     capture: { tokens: 'engine-reported', logprobs: call.fields.constrained === true ? 'processed' : model.engine.logprobs },
     ...parts.callKind({
       agent: agent.name,

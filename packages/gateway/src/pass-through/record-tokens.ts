@@ -5,9 +5,9 @@ export interface CallTokens {
   readonly completionTokenIds: Int32Array
 }
 
-/** The ids of a record's calls: a conversation takes as much memory as its longest call. */
+/** The ids of a record's calls. A conversation takes only as much memory as its longest call. */
 export interface RecordTokens {
-  /** `parent` is a call that was added, whose prompt and completion stand before `suffix`. */
+  /** `parent` is a call added earlier, whose prompt and completion stand before `suffix`. */
   add(call: number, parent: number | null, suffix: Int32Array, completion: Int32Array): CallTokens
 }
 

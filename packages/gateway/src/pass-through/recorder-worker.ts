@@ -30,7 +30,7 @@ async function read(input: AnswerToRead): Promise<AnswerReply> {
     const readAnswer = readers.get(reader) ?? (await loadReader(reader))
     return { call, turn: readTurn(input, readAnswer, prefixesOf(record)) }
   } catch (cause) {
-    // No turn can continue an answer that is none; the next turn of its record has a whole prompt.
+    // No turn can continue an answer that could not be read. The next turn of its record has a whole prompt.
     records.delete(record)
     const { code, message } = toTrainError(cause, 'POLICY_RESPONSE_INVALID')
     return { call, error: { code, message } }

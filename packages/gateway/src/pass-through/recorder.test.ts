@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createRecordTokens } from './record-tokens.ts'
 import { createRecorder, type NumberedTurn } from './recorder.ts'
 
-/** Reads answers that are `{prompt, completion}`, and ends the thread where one says so. */
+/** Reads answers of the form `{prompt, completion}`, and ends the thread if one says so. */
 const reader = new URL(
   `data:text/javascript,${encodeURIComponent(`export function readAnswer(body) {
     const { die, prompt, completion } = JSON.parse(Buffer.from(body).toString())

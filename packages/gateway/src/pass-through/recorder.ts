@@ -3,9 +3,9 @@ import { siblingModule } from '@aworld-train/core'
 import { type FinishReason, TrainError } from '@aworld-train/protocol'
 import type { AnswerBatch, AnswerReply, AnswerToRead, ReadTurn } from './recorder-messages.ts'
 
-/** An answer, and the request that it is given to. */
+/** An answer with its request. */
 export interface RecordJob {
-  /** A number of `newRecord`. */
+  /** Number from `newRecord`. */
   readonly record: number
   readonly reader: URL
   readonly stream: boolean
@@ -20,32 +20,35 @@ export interface NumberedTurn extends ReadTurn {
   readonly call: number
 }
 
-/** Reads answers in a thread of its own; those that end at about the same time travel in one message. */
+/** Reads answers in a thread of its own. Answers that end at about the same time travel in one message. */
 export interface Recorder {
-  /** A number for a new record, whose answers may continue each other. */
+  /** Returns a number for a new record, whose answers may continue each other. */
   newRecord(): number
-  /** Reads an answer. Rejects with what the reader throws. Answers of a record are read in the order of these calls. */
+  /** Reads an answer. Rejects with the reader's error. Answers of a record are read in the order of these calls. */
   read(job: RecordJob): Promise<NumberedTurn>
   /** Sends waiting answers to the thread now, because somebody waits for them. */
   flush(): void
-  /** The record will not be added to. */
+  /** Says that the record gets no more answers. */
   forget(record: number): void
-  /** Resolves when less waits for the thread than may. */
+  /** Resolves when fewer bytes wait for the thread than may. */
   room(): Promise<void>
   close(): Promise<void>
 }
 
-/** Most bytes that wait for the thread. New calls are delayed above it, so that memory stays bounded where answers come faster than they are read. */
+/**
+ * Most bytes that wait for the thread. Beyond it new calls are delayed, so that memory stays bounded if answers
+ * come faster than they are read.
+ */
 const maxPendingBytes = 256 * 1024 * 1024
 
-/** How long an answer waits for others while nobody waits for it. */
+/** How long an answer that nobody waits for is held back for others to join it. */
 const gatherMs = 10
 
 interface Pending extends PromiseWithResolvers<NumberedTurn> {
   readonly bytes: number
 }
 
-/** A copy in memory of its own, which can move to another thread. */
+/** Copies bytes into memory of their own, which can move to another thread. */
 function copyOf(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
   let at = 0

@@ -29,12 +29,12 @@ async function holdTokens({ options, active }: ServedCall, { maxTokens = Number.
   const most = Math.min(request.sampling.maxTokens, maxTokens)
   const room = tokenBudget.tryHold(most)
   if (room !== null) return room
-  // What earlier calls sampled is known when their answers have been read.
+  // The tokens that earlier calls sampled are known only when their answers have been read.
   options.parts.recorder.flush()
   return await tokenBudget.hold(most, active.signal)
 }
 
-/** Waits for a place, takes one turn of the budget, and returns the sampling, which is limited to `budgetRoom` tokens. */
+/** Waits for a place and takes one turn of the budget. Returns the sampling, limited to `budgetRoom` tokens. */
 async function admit({ options, active }: ServedCall, fields: PeekedFields, budgetRoom: number): Promise<Sampling> {
   const { parts, session } = options
   await parts.gate.enter(active.signal)
@@ -57,9 +57,9 @@ async function admit({ options, active }: ServedCall, fields: PeekedFields, budg
 }
 
 /**
- * Members at the end of a request: the engine's own name for the model, the usage of a stream, which says how many tokens there
- * are, the trainer's sampling, what makes the engine report tokens, and the client's number of alternatives, which overrides the
- * one before it.
+ * Members that are added at the end of a request: the engine's own name for the model, the usage of a stream (which says how many
+ * tokens there are), the trainer's sampling, the fields that make the engine report tokens, and the client's number of alternatives,
+ * which overrides the one before it.
  */
 function membersOf({ model: { name }, splice }: ChatEngine, sampling: Sampling, { model, topLogprobs, askForUsage }: PeekedFields): string {
   const renamed = model === name ? '' : `"model":${JSON.stringify(name)}`
@@ -68,7 +68,7 @@ function membersOf({ model: { name }, splice }: ChatEngine, sampling: Sampling, 
   return [renamed, usage, splice(sampling), alternatives].filter((members) => members !== '').join(',')
 }
 
-/** Sends the request and passes its answer on; the place is free again then. */
+/** Sends the request and passes its answer on. The place is free again afterwards. */
 async function pass({ options, active }: ServedCall, engine: ChatEngine, call: EngineCall, sampling: Sampling): Promise<ChatCallOutcome> {
   const { parts, session, observed } = options
   const { request, fields, sink } = call
@@ -87,7 +87,10 @@ async function pass({ options, active }: ServedCall, engine: ChatEngine, call: E
   }
 }
 
-/** Throws where an engine's answer is not whole. A client that has received the engine's error in its stream gets the end of the stream. */
+/**
+ * Throws if an engine's answer is not whole. A client that has already received the engine's error in its
+ * stream gets the end of the stream.
+ */
 function checkAnswer(name: string, sink: AnswerSink): void {
   const refused = sink.error()
   if (refused) throw engineFailure(name, refused)
@@ -99,7 +102,7 @@ function checkAnswer(name: string, sink: AnswerSink): void {
   sink.check()
 }
 
-/** Asks the engine, passes its answer on, and has it recorded: resolves when its turn is durable and its answer was handed over. */
+/** Asks the engine, passes its answer on and records it. Resolves when the turn is durable and the answer was handed over. */
 async function askEngine(served: ServedCall, model: ChatModelRoute, call: EngineCall): Promise<void> {
   const { options, active, progress } = served
   const { session, dialect, response, observed } = options
@@ -143,7 +146,7 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, call: Engine
   if (progress.turn) settleDelivery(options, progress.turn, true)
 }
 
-/** Records an answer that broke off, where whole events of its stream name the tokens that were sampled. */
+/** Records an answer that broke off, if whole events of its stream name the sampled tokens. */
 async function recordBroken(served: ServedCall, options: RecordAnswerOptions): Promise<void> {
   const { session, parts } = served.options
   const { sink } = options.call
@@ -160,7 +163,7 @@ async function recordBroken(served: ServedCall, options: RecordAnswerOptions): P
   }
 }
 
-/** A call to an engine that renders prompts itself. Chat Completions pass through as they are; other dialects are translated. */
+/** Serves a call to an engine that renders prompts itself. Chat Completions pass through as they are; other dialects are translated. */
 export async function serveChatCall(served: ServedCall, model: ChatModelRoute, fields: PeekedFields): Promise<void> {
   const { dialect, body, response } = served.options
   if (dialect !== chatCompletions) return askEngine(served, model, translateCall(served, model))

@@ -1,7 +1,7 @@
 import { spliceMembers } from '@aworld-train/core'
 import { scanMembers } from '../json/scan-members.ts'
 
-/** `body` with these members in place of those of the same names; all other bytes stay. */
+/** Returns `body` with these members instead of those of the same names. All other bytes stay. */
 export function setMembers(body: Buffer, members: Readonly<Record<string, string>>): Buffer {
   const spans = scanMembers(body.toString('latin1'), (name) => Object.hasOwn(members, name))
   const pieces: Buffer[] = []

@@ -7,7 +7,7 @@ import { post, sessionRequest, until } from '../testing/start-gateway.ts'
 const messages = [{ role: 'user', content: 'Gold?' }]
 const sampling = { ...sessionRequest().sampling, maxTokens: 100 }
 
-/** A server whose answers have as many tokens as they may, or `length` with the one that ends them, and come when they are let go. */
+/** A server whose answers have as many tokens as they may, or `length` including the last one, and wait until they are released. */
 function pendingServer(length = Number.POSITIVE_INFINITY) {
   const pending: { readonly call: SeenCall; readonly answer: () => void }[] = []
   const say = (call: SeenCall) =>
@@ -32,7 +32,7 @@ for (const stream of [false, true]) {
     expect(maxTokens()).toEqual([100, 100])
     pending[0]!.answer()
     await new Promise((resolve) => setTimeout(resolve, 60))
-    // What the second holds is still to come: 50 are left, which the third would have to share.
+    // The second call still holds its share: 50 are left, which the third would have to share.
     expect(maxTokens()).toEqual([100, 100])
     pending[1]!.answer()
     await until(() => pending.length === 3)
@@ -57,7 +57,7 @@ test('what a call held and did not use is there for those that wait, in the orde
   await until(() => pending.length === 1)
   calls.push(ask({ max_tokens: 90 }))
   await new Promise((resolve) => setTimeout(resolve, 20))
-  // It would fit, and waits for the one before it.
+  // It would fit, but waits for the one before it.
   calls.push(ask({ max_tokens: 20 }))
   await new Promise((resolve) => setTimeout(resolve, 20))
   expect(maxTokens()).toEqual([100])

@@ -1,14 +1,14 @@
-/** A call whose prompt and completion are `length` ids with this hash. */
+/** A call whose prompt and completion together have `length` ids and this hash. */
 interface HashedCall {
   readonly call: number
   readonly length: number
   readonly first: number
   readonly second: number
-  /** Messages of its request and the one that answered. */
+  /** Number of messages of its request, plus the answer. */
   readonly messages: number
 }
 
-/** Two running hashes over 32-bit ids: together 64 bits that tell different conversations apart. */
+/** Two running hashes over 32-bit ids. Together their 64 bits tell different conversations apart. */
 const next = (hash: number, id: number) => Math.imul(hash ^ id, 0x01000193)
 const nextOther = (hash: number, id: number) => {
   const mixed = Math.imul((hash ^ id) | 0, 0x85ebca6b)
@@ -19,16 +19,16 @@ export interface PlacedCall {
   readonly call: number
   readonly promptTokenIds: Int32Array
   readonly completionTokenIds: Int32Array
-  /** Messages of its request and the one that answered. */
+  /** Number of messages of its request, plus the answer. */
   readonly messages: number
 }
 
-/** An earlier call, its messages, and how many ids its prompt and completion are. */
+/** An earlier call, with the number of its messages and of the ids of its prompt and completion. */
 export type Parent = Pick<HashedCall, 'call' | 'messages' | 'length'>
 
-/** Finds which earlier call a prompt goes on from, by its ids. */
+/** Finds the earlier call that a prompt continues, by its ids. */
 export interface TokenPrefixes {
-  /** The longest earlier call whose prompt and completion begin this prompt, the latest of equals. The call is one of them from now on. */
+  /** Adds a call and returns the longest earlier call whose prompt and completion begin this prompt, the latest of equals. */
   place(call: PlacedCall): Parent | null
   readonly size: number
 }

@@ -66,7 +66,7 @@ class TranslatedAnswer extends KeptAnswer implements AnswerSink {
   }
 }
 
-/** A call of another dialect as one of Chat Completions, whose answer comes back in the client's own. */
+/** Turns a call of another dialect into one of Chat Completions, whose answer comes back in the client's own dialect. */
 export function translateCall({ options, active, progress }: ServedCall, { engine, name }: ChatModelRoute): EngineCall {
   const { parts, agent, dialect, body, response } = options
   const call = decode(dialect, body, agent.memory)

@@ -2,10 +2,10 @@ import { knownFields } from '../dialects/chat-completions/known-fields.ts'
 import { memberTexts } from '../dialects/member-text.ts'
 import type { Fields } from '../dialects/read-fields.ts'
 
-/** What the gateway reads of a Chat Completions request, or what its turn holds elsewhere. */
+/** Fields of a Chat Completions request that the gateway reads, or that its turn keeps elsewhere. */
 const read: ReadonlySet<string> = new Set(knownFields)
 
-/** All other fields of a request, which `json` holds, each with its JSON as it was written; one that is `null` is none. */
+/** All other fields of the request in `json`, each with its JSON as it was written. A field that is `null` is left out. */
 export function unreadFields(request: Fields, json: string): Record<string, string> {
   const names = Object.keys(request).filter((name) => !read.has(name) && request[name] !== null)
   if (names.length === 0) return {}

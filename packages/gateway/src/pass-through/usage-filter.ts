@@ -1,18 +1,18 @@
-/** Whether an event of Chat Completions has nothing but the usage. */
+/** Whether an event of Chat Completions has only the usage. */
 export const onlyUsage = (event: string): boolean => /"choices"\s*:\s*\[\s*\]/.test(event) && event.includes('"usage"')
 
 const noBytes: Buffer = Buffer.alloc(0)
 
-/** More bytes than an event has that holds nothing but the usage; an event that is longer is not kept until it is whole. */
+/** More bytes than an event with only the usage has. A longer event is not held back until it is whole. */
 const longestUsage = 64 * 1024
 
-/** Index behind the last event that certainly ends in `bytes`; 0 where none does. */
+/** Index after the last event that certainly ends in `bytes`; 0 if none does. */
 function endOfEvents(bytes: Buffer): number {
   const [plain, carriage] = [bytes.lastIndexOf('\n\n'), bytes.lastIndexOf('\n\r\n')]
   return Math.max(plain < 0 ? 0 : plain + 2, carriage < 0 ? 0 : carriage + 3)
 }
 
-/** Takes the event that has nothing but the usage out of a stream, whose other bytes stay as they are. */
+/** Removes the event that has only the usage from a stream. All other bytes stay as they are. */
 export class UsageFilter {
   #rest = noBytes
 
@@ -30,7 +30,7 @@ export class UsageFilter {
     return Buffer.from(kept.join(''), 'latin1')
   }
 
-  /** What came behind the last event that left. */
+  /** Bytes after the last event that was passed on. */
   rest(): Buffer {
     return this.#rest
   }

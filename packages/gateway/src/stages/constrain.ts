@@ -6,8 +6,8 @@ import type { TokenModel } from '../models/model-table.ts'
 const unsupported = 'constraint_unsupported'
 
 /**
- * The form that the engine shall hold a completion to; `undefined` where the request asks for none, or has the completion begin
- * inside a call. Throws GATEWAY_BAD_REQUEST for a form that nothing would enforce.
+ * The form that the engine must enforce on a completion; `undefined` if the request asks for none, or makes the completion begin inside a
+ * call. Throws GATEWAY_BAD_REQUEST for a form that nothing would enforce.
  */
 export function constrain(
   { constraint, tools, toolChoice }: Pick<ModelCall, 'constraint' | 'tools' | 'toolChoice'>,

@@ -4,7 +4,7 @@ import { createToolAnswerCutter } from './cut-tool-answers.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
-/** A token for each byte. */
+/** A tokenizer with one token for each byte. */
 const bytes = {
   encode: (text: string) => Int32Array.from(encoder.encode(text)),
   decode: (ids: Int32Array | readonly number[]) => decoder.decode(Uint8Array.from(ids)),

@@ -3,12 +3,12 @@ import type { ChatModel } from '@aworld-train/chat'
 import type { Message } from '@aworld-train/protocol'
 import type { ToolAnswerCut } from '../models/routes.ts'
 
-/** Most bytes of text that one token has: a longer text is cut without counting all of its tokens. */
+/** Most bytes of text in one token. A longer text is cut without counting all of its tokens. */
 const bytesPerToken = 16
-/** Cut answers that are remembered, because an agent sends its history with every call. */
+/** Number of cut answers that are remembered, because an agent sends its history with every call. */
 const maxRemembered = 1024
 
-/** Cuts answers of tools to at most `maxTokens`; the same text is always cut in the same way, so that the next turn continues this one. */
+/** Cuts tool answers to at most `maxTokens`. The same text is always cut in the same way, so that the next turn continues this one. */
 export function createToolAnswerCutter(
   { maxTokens, cut }: ToolAnswerCut,
   chat: () => Pick<ChatModel, 'encode' | 'decode'>,
@@ -41,10 +41,10 @@ function cutText(text: string, maxTokens: number, cut: ToolAnswerCut['cut'], cha
   if (isShort && headIds.length <= maxTokens) return text
   const tailIds = isShort ? headIds : chat.encode(tail)
   const decode = (ids: Int32Array) => chat.decode(ids)
-  // Ids on both sides of a cut may join to others, so the text that remains is counted again.
+  // Ids on both sides of a cut may merge into others, so the remaining text is counted again.
   for (let kept = maxTokens; ; ) {
     const first = cut === 'head' ? 0 : cut === 'tail' ? kept : Math.ceil(kept / 2)
-    // Half a character at a cut is left out.
+    // An incomplete character at a cut is left out.
     const begin = decode(headIds.subarray(0, first)).replace(/\uFFFD+$/, '')
     const end = first === kept ? '' : decode(tailIds.subarray(tailIds.length - (kept - first))).replace(/^\uFFFD+/, '')
     const made = [begin, `[${text.length - begin.length - end.length} characters left out]`, end].filter((part) => part !== '').join('\n')

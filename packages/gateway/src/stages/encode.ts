@@ -12,7 +12,7 @@ export interface Answer {
 const json = 'application/json'
 const eventStream = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' }
 
-/** Answers with `text`, or ends a response with it whose head was sent already. */
+/** Answers with `text`, or ends with it a response whose head was already sent. */
 export function sendText(
   response: ServerResponse,
   status: number,
@@ -62,12 +62,12 @@ function streamedAnswer(dialect: Dialect, head: AnswerHead, response: ServerResp
   }
 }
 
-/** The answer to a call. A stream's headers are sent with its first token, so that an earlier failure can have its own status. */
+/** Creates the answer to a call. A stream's headers are sent with its first token, so that an earlier failure can have its own status. */
 export function createAnswer(dialect: Dialect, head: AnswerHead, response: ServerResponse): Answer {
   return head.call.stream ? streamedAnswer(dialect, head, response) : wholeAnswer(dialect, head, response)
 }
 
-/** Sends a waiting client a byte without meaning: a comment in a stream, else white space, which JSON allows before a value. */
+/** Sends a waiting client a meaningless byte: a comment in a stream, else white space, which JSON allows before a value. */
 export function sendNothing(dialect: Dialect, response: ServerResponse, stream: boolean): void {
   if (response.destroyed || response.writableEnded) return
   if (!response.headersSent) response.writeHead(200, stream ? eventStream : { 'content-type': json })
@@ -79,7 +79,7 @@ function failureHeaders({ retry, retryAfterSeconds, allow }: HttpFailure): Recor
   return retryAfterSeconds === null ? undefined : { 'retry-after': String(Math.max(0, Math.ceil(retryAfterSeconds))) }
 }
 
-/** Tells the client that a call without an answer failed: as a status or, where a stream's head has left, as its only event. */
+/** Tells the client that a call without an answer failed: by a status or, if a stream's head was already sent, by its only event. */
 export function sendFailure(dialect: Dialect, response: ServerResponse, failure: HttpFailure, stream: boolean): void {
   if (response.destroyed || response.writableEnded) return
   if (stream && response.headersSent) response.end(dialect.encodeStreamFailure(failure))

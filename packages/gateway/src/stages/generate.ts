@@ -12,10 +12,10 @@ export interface Generation {
   readonly cachedTokens: number
   /** Unix milliseconds. */
   readonly startedAt: number
-  /** Absent where the engine handed its tokens over at the end. */
+  /** Absent if the engine handed its tokens over only at the end. */
   readonly firstTokenAt?: number | undefined
   readonly endedAt: number
-  /** Why the engine failed; the tokens are those it had handed over. */
+  /** Why the engine failed. The tokens are those that it had handed over by then. */
   readonly error: TrainError | null
 }
 
@@ -25,7 +25,7 @@ export interface GenerateOptions {
   readonly call: ActiveCall
   /** How long an engine may take to give up an aborted call. */
   readonly graceMs: number
-  /** Called with every piece, once, in order. */
+  /** Called once for each piece, in order. */
   readonly onPiece: (tokenIds: Int32Array, logprobs: Float32Array) => void
 }
 
@@ -52,7 +52,7 @@ function finishReasonOf(call: ActiveCall, error: TrainError | null): FinishReaso
   return { unified: 'error', raw: error?.code ?? 'unknown' }
 }
 
-/** Samples a completion. Never rejects: an abort or a failure ends it with the tokens that were drawn until then. */
+/** Samples a completion. Never rejects: an abort or a failure ends it with the tokens drawn so far. */
 export async function generate({ engine, request, call, graceMs, onPiece }: GenerateOptions): Promise<Generation> {
   const startedAt = preciseNow()
   let firstTokenAt: number | undefined
@@ -75,7 +75,7 @@ export async function generate({ engine, request, call, graceMs, onPiece }: Gene
     try {
       onPiece(tokenIds, logprobs)
     } catch (cause) {
-      // An error that is thrown here would end the engine's own loop.
+      // An error thrown here would end the engine's own loop.
       pieceError = cause
       call.cut('gateway-error')
     }

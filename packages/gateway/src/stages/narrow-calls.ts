@@ -1,7 +1,10 @@
 import type { CompletionDelta, ParsedCompletion } from '@aworld-train/chat'
 import type { ToolChoice } from '../call.ts'
 
-/** The calls of a completion that a tool choice lets through: those of allowed tools, and only the first where parallel calls are not wanted. */
+/**
+ * Lets through the calls of a completion that its tool choice allows: those of allowed tools, and only the first if
+ * parallel calls are not wanted.
+ */
 export interface CallFilter {
   deltas(deltas: readonly CompletionDelta[]): readonly CompletionDelta[]
   completion(parsed: ParsedCompletion): ParsedCompletion
@@ -10,7 +13,7 @@ export interface CallFilter {
 const everything: CallFilter = { deltas: (deltas) => deltas, completion: (parsed) => parsed }
 
 /**
- * The filter of one completion. A call that is held back stays in the sampled tokens and is counted as `call-not-allowed` or
+ * Creates the filter of one completion. A call that is held back stays in the sampled tokens and is counted as `call-not-allowed` or
  * `call-not-parallel`. The choice does not change the prompt, because otherwise the next turn could not continue this one.
  */
 export function createCallFilter({ parallel, allowed }: ToolChoice): CallFilter {

@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { badRequest } from '../failure.ts'
 
-/** A body, and the text that it was parsed from. */
+/** A parsed body, with its text. */
 export interface ParsedBody {
   readonly value: unknown
   readonly json: string
 }
 
-/** Throws GATEWAY_BAD_REQUEST. */
+/** Parses a body of JSON in UTF-8. Throws GATEWAY_BAD_REQUEST. */
 export function parseBody(bytes: Buffer): ParsedBody {
   if (!isUtf8(bytes)) throw badRequest('The body is not valid UTF-8; send JSON encoded as UTF-8.')
   const json = bytes.toString('utf8')

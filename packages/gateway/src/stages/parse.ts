@@ -11,21 +11,21 @@ export interface ParseOptions {
   readonly mintToolCallId: (index: number) => string
 }
 
-/** A parsed completion, with the stop string of the agent that ended it. */
+/** A parsed completion, with the agent's stop string that ended it. */
 export interface ReadCompletion extends ParsedCompletion {
   readonly stopSequence?: string | undefined
 }
 
-/** The parser of one completion, fed piece by piece where somebody waits for the text, else at the end. */
+/** The parser of one completion. It is fed piece by piece if somebody waits for the text, else at the end. */
 export interface TurnParser {
-  /** The deltas that a piece releases; none where nobody waits for the text. */
+  /** Returns the deltas that a piece releases; none if nobody waits for the text. */
   read(tokenIds: Int32Array): readonly CompletionDelta[]
   /** Whether a stop string was found. */
   stopped(): boolean
   finish(tokenIds: Int32Array, finishReason: FinishReason): ReadCompletion
 }
 
-/** The string of `stop` that stands first in `text`. */
+/** The string of `stop` that occurs first in `text`. */
 function firstStop(text: string, stop: readonly string[]): string | undefined {
   const found = stop.map((stopText) => ({ stopText, at: text.indexOf(stopText) })).filter(({ at }) => at >= 0)
   return found.sort((left, right) => left.at - right.at)[0]?.stopText

@@ -18,7 +18,9 @@ export interface PrepareOptions {
   readonly signal: AbortSignal
 }
 
-/** Match and render: the prompt of a call, as the continuation of a recorded turn or as a branch. Rejects with POLICY_CONTEXT_OVERFLOW. */
+/**
+ * Matches and renders the prompt of a call, as the continuation of a recorded turn or as a branch. Rejects with POLICY_CONTEXT_OVERFLOW.
+ */
 export async function prepare({
   agentRecord,
   call,
@@ -54,7 +56,7 @@ export async function prepare({
   return prepared
 }
 
-/** The call that a prompt ends with the opening of. */
+/** The call that a tool choice forces, whose opening ends the prompt. */
 export function forcedCall({ toolChoice: { kind, name } }: ModelCall): ForcedCall | undefined {
   if (kind === 'named' && name !== undefined) return { kind, name }
   return kind === 'required' || kind === 'named' ? { kind: 'required' } : undefined

@@ -1,7 +1,7 @@
 /** Most characters of unused fields in the record of one turn. */
 const room = 64 * 1024
 
-/** Unused fields for the record of a turn. Where the limit is reached, a field keeps its name and has a JSON string in place of its value. */
+/** Unused fields for the record of a turn. Beyond the limit, a field keeps its name and has a JSON string instead of its value. */
 export function recordedFields(fields: Readonly<Record<string, string>>): { unusedFields?: Record<string, string> } {
   const names = Object.keys(fields)
   if (names.length === 0) return {}

@@ -11,7 +11,7 @@ const argumentsText = fc.oneof(
   fc
     .tuple(fc.dictionary(fc.constantFrom('a', 'b', '10', '9', 'é'), fc.jsonValue({ maxDepth: 2 })), fc.constantFrom(0, 1))
     .map(([value, indent]) => JSON.stringify(value, null, indent)),
-  // No value of JavaScript is written like these.
+  // JSON.stringify would not write any of these.
   fc.constantFrom('{"n": 12345678901234567890, "x":2.0}', '{"9":1E5,"1":[1.0]}', '{"a":1,"a":2,"\\u0061\\/":"\\ud83d"}'),
 )
 
@@ -63,7 +63,7 @@ function toHistory(system: string | null, rounds: readonly Round[], last: string
   return [...messages, { role: 'user', content: last }]
 }
 
-/** Conversations as agents have them: instructions, rounds of answers and tool results, a user at the end. */
+/** Conversations of agents: instructions, rounds of answers and tool results, and a user at the end. */
 export const histories: fc.Arbitrary<Message[]> = fc
   .tuple(fc.option(words), fc.array(round, { maxLength: 3 }), text)
   .map(([system, rounds, last]) => toHistory(system, rounds, last))
@@ -76,7 +76,7 @@ function choiceAmong(definitions: readonly ToolDefinition[]): fc.Arbitrary<ToolC
   return fc.oneof(plain, fc.record({ kind: fc.constant('required' as const), parallel }), named)
 }
 
-/** Calls in the neutral form, without what only one dialect has. */
+/** Calls in the neutral form, without parts that only one dialect has. */
 export const modelCalls: fc.Arbitrary<ModelCall> = tools.chain((definitions) =>
   fc.record({
     model: fc.constantFrom('policy', 'another/model'),
@@ -119,7 +119,7 @@ export const completions: fc.Arbitrary<Completion> = fc
     }
   })
 
-/** A completion in pieces of `size` characters, in the order of a message's parts; the ids come with the first. */
+/** Cuts a completion into pieces of `size` characters, in the order of a message's parts. The ids come with the first. */
 export function toPieces({ message, tokenIds, logprobs }: Completion, size: number): StreamPiece[] {
   const deltas: CompletionDelta[] = []
   const cut = (type: 'content' | 'reasoning', whole: string) => {

@@ -2,18 +2,18 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What the server says: text, whose ids are its characters, or an answer of any other shape. */
+/** The server's answer: text, whose ids are its characters, or an answer of any other shape. */
 export type ServerSay =
   | string
   | {
       readonly text: string
       /** Members of the choice that replace or remove (`undefined`) what a sound server reports. */
       readonly choice?: Record<string, unknown>
-      /** Sends this many events of a stream and then nothing more, or ends the socket. */
       /** Events of a stream that are not sent, as a tool parser drops them. */
       readonly drops?: readonly number[]
       /** Members of the usage that replace the true ones. */
       readonly usage?: Record<string, unknown>
+      /** Sends this many events of a stream and then nothing more, or ends the socket. */
       readonly halfWay?: { readonly events: number; readonly ends: 'hang' | 'destroy' | 'end' }
     }
   | { readonly status: number; readonly body: string; readonly headers?: Record<string, string> }
@@ -42,7 +42,7 @@ const endOfTurn = '\0'
 export const promptOf = (messages: readonly { role: string; content: string }[]) =>
   `${messages.map(({ role, content }) => `<${role}>${content}${role === 'assistant' ? endOfTurn : ''}`).join('')}<assistant>`
 
-/** What the server reports as the logprob of an id. */
+/** The logprob that the server reports for an id. */
 export const logprob = (id: number) => -(id + 1) / 128
 
 /** An entry of `logprobs`, with as many alternatives as are asked for. */
@@ -57,7 +57,7 @@ const usageOf = (prompt: string, ids: readonly number[]) => {
   return { prompt_tokens: length, completion_tokens: ids.length, total_tokens: length + ids.length }
 }
 
-/** An answer in words. */
+/** An answer of text. */
 type Told = Extract<ServerSay, { readonly text: string }>
 
 function answerJson(prompt: string, top: number, { text, choice, usage }: Told) {

@@ -16,7 +16,7 @@ export interface DescribeDialectOptions {
   readonly refused: readonly (readonly [name: string, body: unknown, param: string | null])[]
   /** Parts of a message that are not text. */
   readonly unreadable: readonly Body[]
-  /** What the dialect says of a failure: `type`, `code`, `message` and `param` in its own shape. */
+  /** The dialect's answer to a failure: `type`, `code`, `message` and `param` in its own shape. */
   readonly failureShape: (fields: { type: string; code: string; message: string; param: string | null }, requestId: string) => object
 }
 
@@ -35,10 +35,10 @@ const headOf = (call: ModelCall): AnswerHead => ({
   memory: createResponseMemory(),
 })
 
-/** Null, missing and '' are one. */
+/** Makes null, missing and '' equal. */
 const exact = ({ content, toolCalls = [], ...message }: Message) => ({ ...message, content: content ?? '', toolCalls })
 
-/** Arguments are equal as JSON: a client that parses them writes them anew. */
+/** Compares arguments as JSON, because a client that parses them writes them anew. */
 function canonical(message: Message): object {
   const { toolCalls, ...rest } = exact(message)
   return { ...rest, toolCalls: toolCalls.map(({ id, name, arguments: text }) => ({ id, name, arguments: JSON.parse(text) })) }
@@ -52,7 +52,7 @@ function streamed(dialect: Dialect, head: AnswerHead, completion: Completion, si
   return encoder.start() + pieces.map((piece) => piece()).join('') + encoder.end(completion)
 }
 
-/** Reads a stream in chunks of `size` bytes; also says whether the deltas joined are the answer. */
+/** Reads a stream in chunks of `size` bytes. Returns the answer, and the message that its deltas make when joined. */
 function readStream(client: DialectClient, text: string, size: number): { readonly answer: ServerAnswer; readonly joined: Message } {
   const decoder = client.createDecoder()
   const bytes = Buffer.from(text)
@@ -80,7 +80,7 @@ function caught(run: () => unknown): TrainError {
   throw new Error('nothing was thrown')
 }
 
-/** JSON that stands where other JSON belongs. */
+/** JSON for places where other JSON belongs. */
 export const oddJson = fc.oneof(
   { weight: 8, arbitrary: fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.stringify(value)) },
   {
@@ -103,13 +103,13 @@ export const oddJson = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(JSON.stringify('long '.repeat(5_000)), '['.repeat(20_000) + ']'.repeat(20_000)) },
 )
 
-/** The JSON of `body` with `json` where `path` leads. */
+/** The JSON of `body` with `json` at `path`. */
 export function withOddJson(body: Body, path: readonly number[], json: string): string {
   const mark = '\u0000here'
   return JSON.stringify(replaceAt(body, path, mark)).replace(JSON.stringify(mark), () => json)
 }
 
-/** A copy of `target` with `value` where `path` leads: each number chooses a member of what it has come to. */
+/** A copy of `target` with `value` at `path`, where each number chooses a member at its level. */
 function replaceAt(target: unknown, path: readonly number[], value: unknown): unknown {
   const [choice, ...rest] = path
   if (choice === undefined || typeof target !== 'object' || target === null) return value
@@ -120,7 +120,7 @@ function replaceAt(target: unknown, path: readonly number[], value: unknown): un
   return Array.isArray(target) ? target.with(Number(key), inner) : { ...target, [key]: inner }
 }
 
-/** The tests that every dialect passes: what is written is read, and what is answered arrives, whole and streamed alike. */
+/** The tests that every dialect passes: written calls are read, and answers arrive, whole and streamed alike. */
 export function describeDialect({ dialect, client, refused, unreadable, failureShape }: DescribeDialectOptions): void {
   const simple = decodeBody(dialect, client.bodyWithPart({ type: 'text', text: 'Hi.' }))
   const write = (changes: Partial<ModelCall>) => client.writeCall({ ...simple, model: 'policy', maxTokens: 9, ...changes })
@@ -131,7 +131,7 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
         fc.property(modelCalls, (call) => {
           const read = decodeBody(dialect, client.writeCall(call))
           expect(canonicalAll(read.messages)).toEqual(canonicalAll(client.expected(call.messages)))
-          // A choice means nothing without tools, and some dialects have no word for it then.
+          // A choice means nothing without tools, and some dialects cannot express it then.
           if (call.tools.length > 0) expect(read.toolChoice.kind).toBe(call.toolChoice.kind)
           if (call.tools.length > 0 && call.toolChoice.kind !== 'none') expect(read.toolChoice).toEqual(call.toolChoice)
           expect(read.tools.map(({ name, description }) => [name, description])).toEqual(

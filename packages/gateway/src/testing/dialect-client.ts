@@ -6,10 +6,10 @@ import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
 
 export type Body = Record<string, unknown>
 
-/** The other side of a dialect: what a client writes and reads. */
+/** The client's side of a dialect. */
 export interface DialectClient {
   writeCall(call: ModelCall): Body
-  /** The body of the next request, with the answer sent back as it came, and what the user says then. */
+  /** The body of the next request, with the answer sent back as it came and the user's next message. */
   nextBody(body: Body, answer: Body, user: string): Body
   /** `tools` with one tool, `f`, whose schema is the text given. */
   toolsText(schema: string): string
@@ -17,7 +17,7 @@ export interface DialectClient {
   bodyWithPart(part: Body): Body
   readAnswer(json: string): ServerAnswer
   createDecoder(): AnswerDecoder
-  /** The messages of a call as they arrive: what the dialect cannot carry is gone. */
+  /** The messages of a call as they arrive, without what the dialect cannot carry. */
   expected(messages: readonly Message[]): Message[]
 }
 
@@ -39,7 +39,7 @@ export const chatClient: DialectClient = {
   expected: (messages) => [...messages],
 }
 
-/** Instructions come first, texts of a user that follow one another are one, and reasoning stays where it was made. */
+/** Instructions come first, consecutive texts of a user are one, and reasoning stays where it was made. */
 function asMessages(messages: readonly Message[]): Message[] {
   const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content ?? '')
   const arrived: Message[] = system.length > 0 ? [{ role: 'system', content: system.join('') }] : []

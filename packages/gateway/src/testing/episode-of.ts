@@ -1,6 +1,6 @@
 import type { Episode, Trajectory } from '@aworld-train/protocol'
 
-/** An episode that was rewarded, over what a session recorded. */
+/** A rewarded episode from the record of a session. */
 export const episodeOf = (trajectories: readonly Trajectory[]): Episode => ({
   version: 1,
   rollout: 'rollout-1',

@@ -3,9 +3,9 @@ import { TrainError } from '@aworld-train/protocol'
 import { Pool } from 'undici'
 
 export interface HttpChatEngine extends ChatEngine {
-  /** Versions that a call saw are those between its start and its end. */
+  /** A call reports the versions that were set between its start and its end. */
   setWeightVersion(version: number): void
-  /** Calls that have been sent and have not ended. */
+  /** Number of calls that were sent and have not ended. */
   inFlight(): number
 }
 

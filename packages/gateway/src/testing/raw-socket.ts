@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 
-/** A client that speaks bytes. */
+/** A client that sends bytes. */
 export interface RawSocket {
   readonly socket: Socket
   received(): string
@@ -8,7 +8,7 @@ export interface RawSocket {
   write(text: string | Uint8Array): void
 }
 
-/** Opens a socket, writes `text` and collects what comes until the other side closes. */
+/** Opens a socket, writes `text` and collects what arrives until the other side closes. */
 export function talk(url: string, text: string | Uint8Array = ''): RawSocket {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true })
@@ -17,7 +17,7 @@ export function talk(url: string, text: string | Uint8Array = ''): RawSocket {
   socket.on('data', (chunk) => {
     received += chunk
   })
-  // The other side has ended: so do we, unless the test still writes.
+  // The other side has ended, so this side ends too, unless the test still writes.
   socket.on('end', () => {
     closed = true
   })

@@ -2,10 +2,10 @@ import type { ReadAnswer } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { createChatStreamDecoder, decodeChatAnswer } from '../dialects/chat-completions/client/index.ts'
 
-/** An event that ends a stream which broke off. */
+/** Ends a stream that broke off. */
 const ending = Buffer.from('data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n')
 
-/** What comes before an event that was cut, or that is an error. */
+/** The bytes before an event that was cut or that is an error. */
 function wholeEvents(body: Buffer): Buffer {
   const error = body.indexOf('data: {"error":')
   return body.subarray(0, error < 0 ? body.lastIndexOf(0x0a) + 1 : error)

@@ -9,7 +9,7 @@ export interface StartedChatGateway extends AsyncDisposable {
   readonly server: ChatServer
 }
 
-/** A gateway before a chat engine, all over real sockets; its model is named `policy`. */
+/** A gateway in front of a chat engine, all over real sockets. Its model is named `policy`. */
 export async function startChatGateway(
   say: (call: SeenCall, index: number) => ServerSay | Promise<ServerSay>,
   options: Partial<Omit<GatewayOptions, 'models'>> = {},

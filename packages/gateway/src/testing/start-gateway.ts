@@ -9,7 +9,7 @@ import { createGateway } from '../gateway.ts'
 import type { TokenRoute } from '../models/routes.ts'
 import type { Gateway, GatewayOptions } from '../options.ts'
 
-/** What the policy says next: text that a stop token follows, or ids. */
+/** The policy's next answer: text followed by a stop token, or ids. */
 export type Say = string | (Partial<ScriptedCompletion> & { readonly text: string; readonly stop?: boolean })
 
 export interface StartOptions
@@ -32,7 +32,7 @@ export interface StartOptions
       | 'maxPauseMs'
     >
   > {
-  /** A list is said in order of arrival. */
+  /** Answers of the policy. Those of a list are given in order of arrival. */
   readonly say: readonly Say[] | ((request: GenerateRequest, call: number) => Say | Promise<Say>)
   readonly contextLength?: number
   readonly maxPromptBytes?: number
@@ -43,7 +43,7 @@ export interface StartOptions
   readonly history?: HistoryMode
   /** Kinds of constraints that the engine says it enforces; none by default. */
   readonly constraints?: TokenEngine['constraints']
-  /** What the engine says of itself. */
+  /** The engine's report on itself. */
   readonly health?: () => EngineHealth
 }
 
@@ -53,7 +53,7 @@ export interface Started extends AsyncDisposable {
   readonly chat: ChatModel
 }
 
-/** A gateway on a real port before a scripted engine, with a real tokenizer and template; disposes of all of it. */
+/** A gateway on a real port in front of a scripted engine, with a real tokenizer and template. Disposing of it disposes of all. */
 export async function startGateway(startOptions: StartOptions): Promise<Started> {
   const { say, contextLength, maxPromptBytes, toolAnswers, malformedCalls, ...more } = startOptions
   const { health, constraints, template = chatMlTemplate, history, seed = 1, ...options } = more
@@ -75,8 +75,12 @@ export async function startGateway(startOptions: StartOptions): Promise<Started>
   const gateway = await createGateway({
     models: {
       [model.name]: {
-        ...{ kind: 'token', engine: { ...engine, constraints, ...(health && { health }) }, chat },
-        ...{ maxPromptBytes, toolAnswers, malformedCalls },
+        kind: 'token',
+        engine: { ...engine, constraints, ...(health && { health }) },
+        chat,
+        maxPromptBytes,
+        toolAnswers,
+        malformedCalls,
       },
     },
     aliases: { '*': model.name },
@@ -129,7 +133,7 @@ export async function post(endpoint: PolicyEndpoint, body: unknown, init: Reques
   return { status: response.status, headers: response.headers, text, json: () => JSON.parse(text) }
 }
 
-/** Waits until `condition` holds, at most ten seconds. */
+/** Waits until `condition` holds, at most a minute. */
 export async function until(condition: () => boolean): Promise<void> {
   const deadline = Date.now() + 60_000
   while (!condition()) {

@@ -10,14 +10,14 @@ export interface ThirdPartyCall {
 }
 
 export interface ThirdParty extends AsyncDisposable {
-  /** With `/v1`. */
+  /** Base URL, which ends with `/v1`. */
   readonly url: string
   readonly calls: ThirdPartyCall[]
   /** Answers whose client went away. */
   readonly aborted: () => number
 }
 
-/** A server of somebody else on loopback that answers as `answer` says. */
+/** A third party's server on loopback that answers as `answer` does. */
 export async function startThirdParty(
   answer: (call: ThirdPartyCall, response: ServerResponse, index: number) => void,
 ): Promise<ThirdParty> {
@@ -98,7 +98,7 @@ function anthropicMessage(model: unknown, stream: boolean, text: string): Reply 
   }
 }
 
-/** Answers in the dialect that the path names with `text`, having read 100 tokens, 40 of them from a cache, and written 10. */
+/** Answers with `text` in the dialect that the path names. The usage is 100 tokens read, 40 of them from a cache, and 10 written. */
 export function say({ path, body }: ThirdPartyCall, response: ServerResponse, text: string): void {
   const speak = path.endsWith('/chat/completions') ? chatCompletion : path.endsWith('/responses') ? openResponse : anthropicMessage
   const reply = speak(body['model'], body['stream'] === true, text)

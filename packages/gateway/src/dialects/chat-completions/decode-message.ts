@@ -28,7 +28,7 @@ function decodeToolCalls(message: Fields, path: string): ToolCall[] {
   return readArray(calls, `${path}.tool_calls`).map((call, index) => decodeToolCall(call, `${path}.tool_calls[${index}]`))
 }
 
-/** Refuses parts of an assistant's message that are neither text nor calls, which would be lost silently. */
+/** Refuses parts of an assistant's message that are neither text nor calls, because they would be lost silently. */
 function refuseUnreadable(message: Fields, path: string): void {
   if (message['audio'] !== undefined && message['audio'] !== null) throw unsupportedInput('audio', `${path}.audio`)
   if (message['function_call'] !== undefined && message['function_call'] !== null) {
@@ -36,7 +36,7 @@ function refuseUnreadable(message: Fields, path: string): void {
   }
 }
 
-/** One message of a request in the neutral form; `path` names it in errors. */
+/** Reads one message of a request in the neutral form. `path` names it in errors. */
 export function decodeMessage(value: unknown, path: string): Message {
   const fields = readObject(value, path)
   const role = readString(fields['role'], `${path}.role`)

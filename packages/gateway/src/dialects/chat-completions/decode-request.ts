@@ -42,7 +42,7 @@ function decodeLogprobs(body: Fields): RequestedLogprobs | null {
   return null
 }
 
-/** `response_format`, or vLLM's own `structured_outputs`. */
+/** Reads `response_format`, or vLLM's own `structured_outputs`. */
 function decodeConstraint(body: Fields, json: string): RequestedConstraint | undefined {
   const format = readFormat(body['response_format'], { json, path: ['response_format'], inner: 'json_schema' })
   const outputs = readStructuredOutputs(body['structured_outputs'], json)
@@ -50,7 +50,7 @@ function decodeConstraint(body: Fields, json: string): RequestedConstraint | und
   return format ?? outputs
 }
 
-/** A Chat Completions request as a model call. Fields it does not know have no effect and break nothing. */
+/** Reads a Chat Completions request as a model call. Unknown fields have no effect and break nothing. */
 export function decodeRequest(value: unknown, json: string): ModelCall {
   const body = readObject(value, 'body')
   const items = readArray(body['messages'], 'messages')

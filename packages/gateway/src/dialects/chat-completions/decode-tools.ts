@@ -25,7 +25,7 @@ export function decodeTools(body: Fields, json: string): { readonly list: ToolLi
   return { list, toolsJson: isAsWritten ? memberText(json, 'tools') : list.json() }
 }
 
-/** Name in a reference such as `{type: 'function', function: {name}}`. */
+/** Reads the name in a reference such as `{type: 'function', function: {name}}`. */
 function referredName(value: unknown, path: string): string {
   const fields = readObject(value, path)
   const type = readString(fields['type'], `${path}.type`)

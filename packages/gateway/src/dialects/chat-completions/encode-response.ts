@@ -21,7 +21,7 @@ export const encodeUsage = ({ promptTokens, completionTokens, cachedTokens }: Us
   prompt_tokens_details: { cached_tokens: cachedTokens },
 })
 
-/** A call as clients read it; one of a tool in `customTools` with the plain text that its arguments hold. */
+/** Writes a call as clients read it. A call of a tool in `customTools` has the plain text that its arguments hold. */
 export function encodeToolCall({ id, name, arguments: text }: ToolCall, customTools: ReadonlySet<string>) {
   if (customTools.has(name)) return { id, type: 'custom', custom: { name, input: fromCustomArguments(text) } }
   return { id, type: 'function', function: { name, arguments: text } }

@@ -26,13 +26,13 @@ function toDelta(delta: CompletionDelta, customTools: ReadonlySet<string>): obje
   return { tool_calls: [{ index: delta.index, ...encodeToolCall(delta.call, customTools) }] }
 }
 
-/** The first event: the role, and the prompt's ids where they were asked for. */
+/** The first event: the role and, if asked for, the prompt's ids. */
 function encodeStart(head: AnswerHead): string {
   const ids = head.call.wants.tokenIds ? { prompt_token_ids: Array.from(head.promptTokenIds) } : undefined
   return chunk(head, [choice({ role: 'assistant', content: '' })], ids)
 }
 
-/** The events of one piece. Logprobs and ids stand on the first; a piece that only holds text back has one for them. */
+/** The events of one piece. The first carries the logprobs and ids; a piece that only holds text back gets one event for them. */
 function encodePiece(head: AnswerHead, piece: StreamPiece): string {
   const { deltas, tokenIds, logprobEntries } = piece
   const { logprobs: wantsLogprobs, tokenIds: wantsTokenIds } = head.call.wants
@@ -47,19 +47,19 @@ function encodePiece(head: AnswerHead, piece: StreamPiece): string {
     .join('')
 }
 
-/** The finish reason, the usage where it was asked for, and the end mark. */
+/** The finish reason, the usage if asked for, and the end mark. */
 function encodeEnd(head: AnswerHead, { finishReason, usage }: Completion): string {
   const last = chunk(head, [choice({}, encodeFinishReason(finishReason))])
   const counted = head.call.wants.streamUsage ? chunk(head, [], { usage: encodeUsage(usage) }) : ''
   return `${last}${counted}data: [DONE]\n\n`
 }
 
-/** An error in a stream whose headers are sent: clients read the member `error` of an event. */
+/** An error in a stream whose headers are sent. Clients read the member `error` of an event. */
 export function encodeStreamFailure(failure: HttpFailure): string {
   return `data: ${encodeFailure(failure)}\n\n`
 }
 
-/** Chunks of Chat Completions; they hold nothing from one event to the next. */
+/** Writes chunks of Chat Completions. No state is kept from one event to the next. */
 export const createStream = (head: AnswerHead): StreamEncoder => ({
   start: () => encodeStart(head),
   piece: (piece) => encodePiece(head, piece),

@@ -1,4 +1,4 @@
-/** Fields of a request that every call reads, or whose content its turn holds elsewhere. */
+/** Fields of a request that every call reads, or whose content its turn keeps elsewhere. */
 export const knownFields: readonly string[] = [
   'messages',
   'model',

@@ -14,7 +14,7 @@ function readBlocks(content: unknown, path: string): { readonly block: Fields; r
   })
 }
 
-/** Joined text of content that may hold nothing else. */
+/** Joins the text of content that may hold nothing else. */
 export function decodeText(content: unknown, path: string): string {
   let text = ''
   for (const { block, type, at } of readBlocks(content, path)) {
@@ -24,7 +24,7 @@ export function decodeText(content: unknown, path: string): string {
   return text
 }
 
-/** The text of a tool result. An error is an answer too: the policy sees its text, or the word "error" where it has none. */
+/** Reads a tool result. An error is an answer too: the policy sees its text, or the word "error" if it has none. */
 function decodeResult(block: Fields, at: string): Message {
   const content = decodeText(block['content'], `${at}.content`)
   const failed = readFlag(block['is_error'], `${at}.is_error`)
@@ -35,7 +35,10 @@ function decodeResult(block: Fields, at: string): Message {
   }
 }
 
-/** What a user sends: each tool result is a message of its own, and the text between them too, in the order of the blocks. */
+/**
+ * Reads the content of a user's message. Each tool result becomes a message of its own, and so does the text between
+ * them, in the order of the blocks.
+ */
 export function decodeUserContent(content: unknown, path: string): Message[] {
   const messages: Message[] = []
   let text: string | null = null
@@ -57,7 +60,7 @@ export function decodeUserContent(content: unknown, path: string): Message[] {
   return messages.length > 0 ? messages : [{ role: 'user', content: '' }]
 }
 
-/** The input of a call as it was written, because parsing would change numbers and the order of keys. */
+/** The input of a call as it was written. Parsing it would change numbers and the order of keys. */
 function argumentsOf(block: Fields, at: string, text: string): string {
   const input = block['input'] ?? null
   if (input === null) return '{}'
@@ -65,12 +68,12 @@ function argumentsOf(block: Fields, at: string, text: string): string {
   return memberText(text, 'input') ?? '{}'
 }
 
-/** A call that a provider ran itself, or its result. */
+/** Types of blocks for a call that a provider ran itself, or for its result. */
 const hostedBlock = /^(?:server_tool_use|mcp_tool_use|\w+_tool_result)$/
 
 /**
- * What an assistant sent, as one message: texts joined, calls in their order, thinking where it can be read. `messageText` gives
- * the message as it was written, and `hosted` collects the types of blocks that tell of a provider's own tools.
+ * Reads an assistant's content as one message: texts joined, calls in their order, thinking where it can be read. `messageText` gives the
+ * message as it was written, and `hosted` collects the types of blocks of a provider's own tools.
  */
 export function decodeAssistantContent(content: unknown, path: string, messageText: () => string, hosted: string[]): Message {
   const message: Message = { role: 'assistant', content: null }

@@ -65,7 +65,7 @@ function decodeStop(stop: unknown): string[] {
     .filter((text) => text !== '')
 }
 
-/** The texts of the messages that `json` holds, looked up when one is needed. */
+/** Looks up the texts of the messages in `json`, once one is needed. */
 function messageTexts(json: string): (index: number) => string {
   let texts: readonly string[] | undefined
   return (index) => {
@@ -74,7 +74,7 @@ function messageTexts(json: string): (index: number) => string {
   }
 }
 
-/** A Messages request as a model call. Fields it does not know have no effect and break nothing; `max_tokens` may be missing. */
+/** Reads a Messages request as a model call. Unknown fields have no effect and break nothing; `max_tokens` may be missing. */
 export function decodeRequest(value: unknown, json: string, memory: ResponseMemory): MessagesCall {
   const body = readObject(value, 'body')
   const items = readArray(body['messages'], 'messages')

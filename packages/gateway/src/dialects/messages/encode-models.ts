@@ -5,7 +5,7 @@ const toModel = ({ id, contextLength }: ListedModel) => ({
   type: 'model',
   id,
   display_name: id,
-  // The API itself uses this date where it does not know the right one.
+  // The API itself uses this date when it does not know the right one.
   created_at: '1970-01-01T00:00:00Z',
   capabilities: null,
   deprecated_at: null,
@@ -35,7 +35,7 @@ export function encodeModels(models: readonly ListedModel[], query: URLSearchPar
   const [after, before] = [query.get('after_id'), query.get('before_id')]
   const start = after === null ? 0 : indexOf(models, after, 'after_id') + 1
   const end = before === null ? models.length : indexOf(models, before, 'before_id')
-  // A page that is asked for backwards is the one before `before_id`.
+  // A page backwards is the one before `before_id`.
   const page = before === null ? models.slice(start, start + limit) : models.slice(Math.max(start, end - limit), end)
   const more = before === null ? start + limit < models.length : end - limit > start
   return JSON.stringify({ data: page.map(toModel), has_more: more, first_id: page[0]?.id ?? null, last_id: page.at(-1)?.id ?? null })

@@ -12,14 +12,14 @@ const stopReasons: Readonly<Record<CompletionEnd, string>> = {
   filtered: 'refusal',
 }
 
-/** Why a message ended, and the stop sequence that ended it. */
+/** The reason why a message ended, and the stop sequence that ended it. */
 export function encodeStop({ finishReason, stopSequence }: Completion) {
   const end = completionEnd(finishReason)
   const stopped = end === 'stopped' && stopSequence !== undefined
   return { stop_reason: stopped ? 'stop_sequence' : stopReasons[end], stop_sequence: stopped ? stopSequence : null }
 }
 
-/** Tokens read from a cache are not among the input tokens. */
+/** The API does not count tokens read from a cache among the input tokens. */
 export const encodeUsage = ({ promptTokens, completionTokens, cachedTokens }: Usage) => ({
   input_tokens: promptTokens - cachedTokens,
   cache_creation_input_tokens: 0,
@@ -27,10 +27,10 @@ export const encodeUsage = ({ promptTokens, completionTokens, cachedTokens }: Us
   output_tokens: completionTokens,
 })
 
-/** Stands for a signature, which clients hand back unread and some want to be there. */
+/** Stands in for a signature. Clients hand it back unread, and some require it. */
 export const signatureOf = ({ id }: AnswerHead): string => Buffer.from(`aworld-train.1.${id}`).toString('base64')
 
-/** Arguments as the text of a JSON object; a value that is no object becomes the member `arguments` of one. */
+/** Arguments as the text of a JSON object. A value that is no object becomes its member `arguments`. */
 export function inputJson(text: string): string {
   try {
     const value: unknown = JSON.parse(text)
@@ -82,7 +82,10 @@ const errorTypes: Readonly<Record<number, string>> = {
   503: 'overloaded_error',
 }
 
-/** An error in Anthropic's shape, with the field beside it and the code twice: its client looks for reasons in `details`. */
+/**
+ * An error in Anthropic's shape, with the field beside it. The code stands in it twice, because Anthropic's client
+ * looks for reasons in `details`.
+ */
 export function encodeFailure({ status, message, code, param, requestId }: HttpFailure): string {
   const type = errorTypes[status] ?? 'api_error'
   return JSON.stringify({ type: 'error', error: { type, message, code, param, details: { error_code: code } }, request_id: requestId })

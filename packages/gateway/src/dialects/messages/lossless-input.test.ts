@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { readNamedEvents } from '../../testing/read-named-events.ts'
 import { sessionRequest, startGateway } from '../../testing/start-gateway.ts'
 
-/** Arguments that no other spelling may stand for: numbers, keys that look like places, a key twice, escapes. */
+/** Arguments that must keep their spelling: numbers, keys that look like indexes, a key twice, escapes. */
 const exotic =
   '{"big": 12345678901234567890, "whole":2.0, "e": 1E5, "zero": -0, "9": 1, "1": 0.10000000000000000555, "__proto__": {"": [1.0]}, "9": 2, "s": "\\u00e9\\ud83d\\ude42"}'
 const callText = `<tool_call>\n{"name": "lookup", "arguments": ${exotic}}\n</tool_call>`

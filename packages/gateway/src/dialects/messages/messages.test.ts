@@ -51,7 +51,7 @@ for (const stream of [false, true]) {
     expect(turns.map(({ finishReason }) => finishReason.unified)).toEqual(['tool-calls', 'tool-calls', 'stop'])
     expect(turns.map(({ delivered }) => delivered)).toEqual(['delivered', 'delivered', 'delivered'])
     expect(turns[0]!.toolCalls.map(({ arguments: text }) => text)).toEqual(['{"name": "gold"}'])
-    // The client writes arguments anew, without the space that the policy put between name and value.
+    // The client rewrites arguments without the space that the policy put between name and value.
     expect(started.gateway.counts().tolerated).toMatchObject({ arguments: expect.any(Number) })
   })
 }

@@ -12,7 +12,7 @@ export interface Thread {
   readonly json: string
 }
 
-/** A call of the Messages dialect; `thread` is what its answer is kept with, where the client asks for that. */
+/** A call of the Messages dialect. Its answer is kept with `thread` if the client asks for that. */
 export interface MessagesCall extends ModelCall {
   readonly thread: { readonly messages: readonly Message[]; readonly json: string } | null
 }
@@ -20,9 +20,9 @@ export interface MessagesCall extends ModelCall {
 const createOnly = ['system', 'tools'] as const
 
 /**
- * The thread that a request creates or continues, `null` where it sends its whole history: header `anthropic-beta:
- * message-threads-2026-08-12`, as sent by `toolRunner` and `thread` of @anthropic-ai/sdk 1.12.
- * A client that reads `thread_not_found` sends its whole history.
+ * Opens the thread that a request creates or continues; `null` if it sends its whole history. The header is `anthropic-beta:
+ * message-threads-2026-08-12`, as sent by `toolRunner` and `thread` of @anthropic-ai/sdk 1.12. A client that reads
+ * `thread_not_found` sends its whole history.
  */
 export function openThread(body: Fields, json: string, memory: ResponseMemory): Thread | null {
   if (body['thread'] === undefined || body['thread'] === null) return null

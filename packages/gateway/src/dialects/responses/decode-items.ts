@@ -21,7 +21,7 @@ const textParts: TextParts = {
 
 const decodeText = (content: unknown, path: string): string => readText(content, path, textParts) ?? ''
 
-/** The text of a reasoning item: its own, or the text that an earlier answer sealed in it, or its summary. */
+/** The text of a reasoning item: its own, the text that an earlier answer sealed in it, or its summary. */
 function decodeReasoning(item: Fields, path: string): string {
   const content = decodeText(item['content'], `${path}.content`)
   if (content !== '') return content
@@ -29,7 +29,7 @@ function decodeReasoning(item: Fields, path: string): string {
   return sealed ?? decodeText(item['summary'], `${path}.summary`)
 }
 
-/** What the items of a request are read with. */
+/** State for reading the items of a request. */
 export interface ItemParts {
   readonly memory: ResponseMemory
   readonly namespaces: Namespaces
@@ -37,7 +37,7 @@ export interface ItemParts {
   readonly hosted: string[]
 }
 
-/** Puts the items of one conversation together: what an assistant wrote in one answer becomes one message. */
+/** Builds the messages of a conversation from its items. All that an assistant wrote in one answer becomes one message. */
 class MessageBuilder {
   readonly messages: Message[] = []
   #open: Message | null = null
@@ -48,7 +48,7 @@ class MessageBuilder {
     this.messages.push(message)
   }
 
-  /** The assistant message that the next item belongs to; a new one where `isNext` says that the open one is complete. */
+  /** Returns the assistant message of the next item. It is a new one if `isNext` says that the open one is complete. */
   assistant(id: unknown, isNext: (open: Message) => boolean): Message {
     const owner = itemOwner(id)
     const open = this.#open
@@ -93,7 +93,7 @@ const addResult: AddItem = (builder, item, path) => {
   builder.add({ role: 'tool', content: decodeText(item['output'], `${path}.output`), toolCallId })
 }
 
-/** By the type of an item. */
+/** Readers by the type of an item. */
 const kinds: Readonly<Record<string, AddItem>> = {
   message: addMessage,
   reasoning(builder, item, path) {
@@ -109,7 +109,7 @@ const kinds: Readonly<Record<string, AddItem>> = {
   custom_tool_call_output: addResult,
 }
 
-/** An item of an earlier answer, by its id. */
+/** Finds an item of an earlier answer by its id. */
 function findItem(id: string, path: string, memory: ResponseMemory): unknown {
   const owner = itemOwner(id)
   const stored = owner === null ? undefined : memory.get(`resp_${owner}`)
@@ -119,10 +119,10 @@ function findItem(id: string, path: string, memory: ResponseMemory): unknown {
   throw badRequest(`"${path}" names item "${id}", which is not kept here; send the item itself.`, path, 400, 'item_not_found')
 }
 
-/** Items that tell of a provider's own tools: what it ran, and what came of it. */
+/** Items of a provider's own tools: calls that it ran, and their results. */
 const hostedItem = /^(?:mcp_\w+|\w+_call|\w+_call_output|tool_search_output)$/
 
-/** The items of a request as messages. Throws GATEWAY_INPUT_UNSUPPORTED for items that are not text, calls or their results. */
+/** Reads the items of a request as messages. Throws GATEWAY_INPUT_UNSUPPORTED for items that are not text, calls or their results. */
 export function decodeItems(items: readonly unknown[], path: string, parts: ItemParts): Message[] {
   const builder = new MessageBuilder()
   for (const [index, value] of items.entries()) {

@@ -43,7 +43,7 @@ const used: ReadonlySet<string> = new Set([
 
 const usedWithText: ReadonlySet<string> = new Set([...used, 'text'])
 
-/** `tools` of a request. Those of a namespace become functions, whose own names `namespaces` keeps. */
+/** Reads `tools` of a request. Tools of a namespace become functions, whose own names `namespaces` keeps. */
 function decodeTools(items: readonly ToolItem[], list: ToolList, namespaces: Namespaces, namespace: string | null = null): void {
   for (const { fields, path, text } of items) {
     const type = readString(fields['type'], `${path}.type`)
@@ -79,7 +79,7 @@ function decodeChoice(choice: unknown, hosted: ReadonlySet<string>, namespaces: 
   return { kind: fields['mode'] === 'required' ? 'required' : 'auto', allowed }
 }
 
-/** The messages before those of the request. */
+/** The messages that come before those of the request. */
 function previousMessages(body: Fields, memory: ResponseMemory): readonly Message[] {
   const id = readOptionalString(body['previous_response_id'], 'previous_response_id')
   if (id === undefined) return []
@@ -111,7 +111,7 @@ function decodeInput(input: unknown, parts: ItemParts): Message[] {
 
 const echoed = ['instructions', 'max_output_tokens', 'metadata', 'temperature', 'top_p', 'user'] as const
 
-/** What every response repeats of its request, ready to stand between braces. */
+/** Writes the members of a request that every response repeats, ready to stand between braces. */
 function encodeEcho(body: Fields, json: string, parallel: boolean, store: boolean): string {
   const text = (name: string, missing: string) => {
     const value = body[name]
@@ -132,7 +132,7 @@ function encodeEcho(body: Fields, json: string, parallel: boolean, store: boolea
   ].join(',')
 }
 
-/** A Responses request as a model call. Fields it does not know have no effect and break nothing. */
+/** Reads a Responses request as a model call. Unknown fields have no effect and break nothing. */
 export function decodeRequest(value: unknown, json: string, memory: ResponseMemory): ResponsesCall {
   const body = readObject(value, 'body')
   refuseUnserved(body)

@@ -16,7 +16,7 @@ export function messageItem(head: AnswerHead, index: number, content: readonly o
   return { id: toItemId('message', head.id, index), type: 'message', status, role: 'assistant', content }
 }
 
-/** Reasoning as its own text, or as a summary where the request asks for one. */
+/** Reasoning as its own text, or as a summary if the request asks for one. */
 export function reasoningItem(head: AnswerHead, index: number, text: string | null, status: ItemStatus) {
   const { summary, sealed } = callOf(head).responses
   return {
@@ -29,7 +29,7 @@ export function reasoningItem(head: AnswerHead, index: number, text: string | nu
   }
 }
 
-/** A call as an item; `null` for `text` while its arguments have not been sent. */
+/** Writes a call as an item, whose arguments are empty while it is in progress. */
 export function callItem(head: AnswerHead, index: number, { id, name, arguments: argumentsText }: ToolCall, status: ItemStatus) {
   const done = status !== 'in_progress'
   const own = callOf(head).responses.namespaces.own(name)
@@ -47,7 +47,7 @@ export function callItem(head: AnswerHead, index: number, { id, name, arguments:
   }
 }
 
-/** Why an answer is incomplete; `null` where it is whole. */
+/** The reason why an answer is incomplete; `null` if it is whole. */
 export function incompleteReason({ finishReason }: Completion): string | null {
   const end = completionEnd(finishReason)
   if (end === 'filtered') return 'content_filter'
@@ -56,7 +56,7 @@ export function incompleteReason({ finishReason }: Completion): string | null {
 
 export const itemStatus = (completion: Completion): ItemStatus => (incompleteReason(completion) === null ? 'completed' : 'incomplete')
 
-/** The items of a whole answer: reasoning, text, calls; an answer of nothing is one empty message. */
+/** The items of a whole answer: reasoning, text, calls. An empty answer is one empty message. */
 export function encodeItems(head: AnswerHead, message: Message, status: ItemStatus, logprobs: readonly object[]): object[] {
   const { content, reasoning, toolCalls = [] } = message
   const items: object[] = []

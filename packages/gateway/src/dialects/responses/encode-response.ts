@@ -50,7 +50,7 @@ export function encodeResponseObject(head: AnswerHead, parts: ResponseParts): st
 
 export const finalStatus = (completion: Completion): ResponseStatus => (incompleteReason(completion) === null ? 'completed' : 'incomplete')
 
-/** Logprobs of all sampled tokens, where the request includes them: the first text carries them all. */
+/** Logprobs of all sampled tokens, if the request includes them. The first text carries them all. */
 export function includedLogprobs(
   head: AnswerHead,
   piece: Pick<StreamPiece, 'tokenIds' | 'logprobs' | 'logprobEntries'>,
@@ -58,7 +58,7 @@ export function includedLogprobs(
   return head.call.wants.logprobs ? tokenLogprobs(head, piece) : []
 }
 
-/** The response object of a finished completion. It is kept for calls that refer to it, where the request does not forbid that. */
+/** The response object of a finished completion. It is kept for calls that refer to it, unless the request forbids that. */
 export function encodeFinished(head: AnswerHead, completion: Completion, output: readonly object[]): string {
   const { store, messages, echo } = callOf(head).responses
   const json = encodeOwnMembers(head, { status: finalStatus(completion), output, completion })

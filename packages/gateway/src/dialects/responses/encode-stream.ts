@@ -16,7 +16,7 @@ interface OpenItem {
   logprobs: readonly object[]
 }
 
-/** The error event of a stream; `sequence` is its place in it. */
+/** The error event of a stream. `sequence` is its place in the stream. */
 export function encodeErrorEvent({ code, message, param }: HttpFailure, sequence: number): string {
   return namedEvent('error', JSON.stringify({ type: 'error', code, message, param, sequence_number: sequence }))
 }
@@ -28,7 +28,10 @@ class ResponsesStream implements StreamEncoder {
   readonly #output: object[] = []
   #open: OpenItem | null = null
   #sequence = 0
-  /** Logprobs that no event has carried yet, and how many have been carried. Those of tokens before a text, such as its reasoning, go with that text. */
+  /**
+   * Logprobs that no event has carried yet, and the number of those carried. Logprobs of tokens before a text, such as
+   * its reasoning, go with that text.
+   */
   #unshown: readonly object[] = []
   #shown = 0
 
@@ -59,7 +62,7 @@ class ResponsesStream implements StreamEncoder {
     return text + this.#lifecycle(`response.${finalStatus(completion)}`, json)
   }
 
-  /** Both events of a failure: clients that collect the response read the first, those that read events stop at the second. */
+  /** Writes both events of a failure: clients that collect the response read the first, and those that read events stop at the second. */
   fail(failure: HttpFailure): string {
     const begun = this.#sequence > 0
     const json = encodeResponseObject(this.#head, { status: 'failed', output: this.#output, failure })

@@ -6,7 +6,7 @@ import { decodeRequest } from './decode-request.ts'
 import { encodeResponse } from './encode-response.ts'
 import { createStream, encodeErrorEvent } from './encode-stream.ts'
 
-/** Replaces the path of the conversation in errors of later stages by the name that it has in this dialect. */
+/** Replaces the path of the conversation in errors of later stages by its name in this dialect. */
 const inOwnWords = (failure: HttpFailure): HttpFailure => (failure.param === 'messages' ? { ...failure, param: 'input' } : failure)
 
 /** OpenAI's Responses: https://platform.openai.com/docs/api-reference/responses */

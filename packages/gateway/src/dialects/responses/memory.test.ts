@@ -15,7 +15,7 @@ test('a history that is sent with every call is kept once', () => {
   const memory = createResponseMemory({ maxCharacters: 30_000 })
   const history = (turns: number) => Array.from({ length: turns }, (_, index) => user(`${index}`.padEnd(1_000)))
   for (let turn = 1; turn <= 20; turn++) memory.set(`r${turn}`, { messages: history(turn), json: '{}' })
-  // Kept whole with each answer they would be 210,000 characters.
+  // If each answer kept the whole conversation, there would be 210,000 characters.
   expect(memory.get('r1')?.messages).toEqual(history(1))
   expect(memory.get('r20')?.messages).toEqual(history(20))
   expect(memory.get('r20')?.messages[0]).toBe(memory.get('r1')?.messages[0])

@@ -2,9 +2,9 @@ import type { Message } from '@aworld-train/protocol'
 
 /** An answer that later calls may refer to. */
 export interface StoredResponse {
-  /** The conversation up to and with the answer, without the instructions, which are each call's own. */
+  /** The conversation up to and including the answer, without the instructions, which are each call's own. */
   readonly messages: readonly Message[]
-  /** The answer as it was sent, but for `echo`. */
+  /** The answer as it was sent, without `echo`. */
   readonly json: string
   /** Members of the answer that repeat its request, as JSON between `{` and `}`. */
   readonly echo?: string | undefined
@@ -14,7 +14,7 @@ export interface StoredResponse {
 export const wholeJson = ({ json, echo }: Pick<StoredResponse, 'json' | 'echo'>): string =>
   echo === undefined ? json : `${json.slice(0, -1)},${echo}}`
 
-/** Answers of one agent in one attempt, by id; the oldest are dropped where they would be too many. */
+/** Answers of one agent in one attempt, by id. The oldest are dropped beyond the limits. */
 export interface ResponseMemory {
   get(id: string): StoredResponse | undefined
   set(id: string, response: StoredResponse): void
@@ -23,7 +23,7 @@ export interface ResponseMemory {
 
 export interface ResponseMemoryLimits {
   readonly maxResponses?: number | undefined
-  /** Most characters of all messages and answers that are kept; the newest answer is kept whatever its length. */
+  /** Most characters of all kept messages and answers. The newest answer is kept whatever its length. */
   readonly maxCharacters?: number | undefined
 }
 
@@ -51,7 +51,7 @@ const equalMessages = (left: Message, right: Message) =>
     left.name === right.name &&
     equalCalls(left.toolCalls, right.toolCalls))
 
-/** An empty memory; nothing to close. Where an answer repeats the one before, only what is new takes memory. */
+/** Creates an empty memory, which needs no closing. If an answer repeats the one before, only the rest takes memory. */
 export function createResponseMemory(limits: ResponseMemoryLimits = {}): ResponseMemory {
   const { maxResponses = 1_024, maxCharacters = 8_000_000 } = limits
   const entries = new Map<string, Entry>()

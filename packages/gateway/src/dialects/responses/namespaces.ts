@@ -6,11 +6,11 @@ export interface NamespacedName {
   readonly name: string
 }
 
-/** Tools of namespaces, which prompts and records know as functions under one name. */
+/** Tools of namespaces. Prompts and records know each as a function under one name. */
 export class Namespaces {
   readonly #own = new Map<string, NamespacedName>()
 
-  /** The name of a tool in the prompt. */
+  /** Returns the tool's name in the prompt. */
   flatten(namespace: string | null, name: string): string {
     if (namespace === null) return name
     const flat = namespace.endsWith('__') ? namespace + name : `${namespace}__${name}`
@@ -18,13 +18,13 @@ export class Namespaces {
     return flat
   }
 
-  /** The name in the prompt of the tool that an item or a choice names. */
+  /** Returns the name in the prompt of the tool that an item or a choice names. */
   nameIn(fields: Fields, path: string): string {
     const name = readString(fields['name'], `${path}.name`)
     return this.flatten(readOptionalString(fields['namespace'], `${path}.namespace`) ?? null, name)
   }
 
-  /** How a client knows the tool of this name. */
+  /** The client's name of the tool with this name in the prompt. */
   own(name: string): NamespacedName {
     return this.#own.get(name) ?? { name }
   }

@@ -30,7 +30,7 @@ export function decodeIds(value: unknown): Int32Array {
   return Array.isArray(value) ? Int32Array.from(value as number[]) : new Int32Array(0)
 }
 
-/** What `logprobs` of a choice says of the sampled tokens, one an entry. */
+/** The entries of a choice's `logprobs`, one for each sampled token. */
 export function logprobEntriesOf(value: unknown): object[] {
   const content = fieldsOf(value)['content']
   return Array.isArray(content) ? content.map(fieldsOf) : []

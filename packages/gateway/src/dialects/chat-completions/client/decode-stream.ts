@@ -13,7 +13,7 @@ import {
 } from '../../server-answer.ts'
 import { decodeFinishReason, decodeIds, decodeUsage, logprobEntriesOf, logprobOf } from './decode-answer.ts'
 
-/** Gathers the chunks of one answer; calls are shown one by one, each when the next begins or the answer ends. */
+/** Gathers the chunks of one answer. Calls are shown one by one, each when the next begins or the answer ends. */
 class ChatChunks {
   readonly tokens: { readonly ids: number[]; readonly logprobs: number[]; readonly entries?: object[] }
   readonly #text: AnswerText = { content: null, reasoning: '', calls: [] }
@@ -102,7 +102,10 @@ class ChatChunks {
   }
 }
 
-/** A decoder for one streamed answer of a Chat Completions server; nothing to close. Entries of logprobs are kept for a client that asks for them. */
+/**
+ * A decoder for one streamed answer of a Chat Completions server. It needs no closing. Entries of logprobs are kept
+ * only if the client asks for them.
+ */
 export function createChatStreamDecoder(keepsEntries = false): AnswerDecoder {
   const chunks = new ChatChunks(keepsEntries)
   return createAnswerDecoder(

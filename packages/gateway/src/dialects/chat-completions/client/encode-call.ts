@@ -6,11 +6,11 @@ import { encodeToolCall } from '../encode-response.ts'
 import { encodeToolChoice, keepAllowed } from './encode-choice.ts'
 
 export interface EncodeCallOptions {
-  /** The name that the server has for the model. */
+  /** The server's name for the model. */
   readonly model: string
-  /** `max_tokens` of the request; absent where the server shall decide. */
+  /** `max_tokens` of the request; absent if the server should decide. */
   readonly maxTokens?: number | undefined
-  /** The sampling that the agent asks for is passed on; `false` where the trainer's is spliced in. Default `true`. */
+  /** Whether the sampling that the agent asks for is passed on. `false` where the trainer's is spliced in. Default `true`. */
   readonly agentSampling?: boolean | undefined
 }
 
@@ -33,7 +33,10 @@ const toWireTool = ({ name, description, parameters }: ToolDefinition) => ({
   function: { name, ...(description !== undefined && { description }), parameters },
 })
 
-/** JSON of a call's `response_format`; `undefined` where it has none, as a forced call. Throws GATEWAY_BAD_REQUEST for a form that the API does not have. */
+/**
+ * JSON of a call's `response_format`; `undefined` if it has none or is a forced call. Throws GATEWAY_BAD_REQUEST
+ * for a form that the API lacks.
+ */
 export function encodeFormat({ constraint, toolChoice: { kind } }: ModelCall): string | undefined {
   if (!constraint || kind === 'required' || kind === 'named') return undefined
   const { form, param, strict } = constraint
@@ -49,7 +52,7 @@ function toolsMember({ tools, toolsJson, toolChoice }: ModelCall): string {
   return `,"tools":[${keepAllowed(toolChoice, names, texts).join(',')}]`
 }
 
-/** A model call of any dialect as the JSON body of a Chat Completions request. */
+/** Writes a model call of any dialect as the JSON body of a Chat Completions request. */
 export function encodeChatCall(call: ModelCall, { model, maxTokens, agentSampling = true }: EncodeCallOptions): string {
   const { messages, tools, toolChoice, stream, stop, requestedSampling, wants } = call
   const head = {

@@ -29,7 +29,7 @@ function decodeUsage(value: unknown): Usage {
   return { promptTokens, completionTokens: countOf(usage['output_tokens']), cachedTokens }
 }
 
-/** The members at the end of an answer, of a whole one or of the events of a stream. */
+/** Members that end an answer, whether it is whole or streamed. */
 interface AnswerEnd {
   readonly id: string | null
   readonly model: string | null
@@ -50,7 +50,7 @@ function toAnswer({ content, reasoning, calls }: AnswerText, { id, model, raw, s
   return { id, model, completion, promptTokenIds: new Int32Array(0) }
 }
 
-/** `written` is the block as it was written. */
+/** `written` is the JSON of the block as it was written. */
 function readBlock(block: Fields, written: string, text: AnswerText): void {
   if (block['type'] === 'text') text.content = (text.content ?? '') + (textOf(block['text']) ?? '')
   else if (block['type'] === 'thinking') text.reasoning += textOf(block['thinking']) ?? ''
@@ -60,7 +60,7 @@ function readBlock(block: Fields, written: string, text: AnswerText): void {
   }
 }
 
-/** A whole answer of a Messages server; blocks that are not text, thinking or calls are left out. Throws POLICY_RESPONSE_INVALID. */
+/** Reads a whole answer of a Messages server. Blocks that are not text, thinking or calls are left out. Throws POLICY_RESPONSE_INVALID. */
 export function decodeMessagesAnswer(json: string): ServerAnswer {
   return readingAnswer(() => {
     const body = readObject(JSON.parse(json), 'body')
@@ -149,7 +149,7 @@ class MessagesEvents {
   }
 }
 
-/** A decoder for one streamed answer of a Messages server; nothing to close. */
+/** A decoder for one streamed answer of a Messages server. It needs no closing. */
 export function createMessagesStreamDecoder(): AnswerDecoder {
   const events = new MessagesEvents()
   return createAnswerDecoder(

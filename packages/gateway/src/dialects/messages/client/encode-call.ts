@@ -6,7 +6,7 @@ import { itemTexts, nestedText } from '../../member-text.ts'
 import { toolUse } from '../encode-response.ts'
 
 export interface EncodeMessagesCallOptions {
-  /** The name that the server has for the model. */
+  /** The server's name for the model. */
   readonly model: string
   /** `max_tokens`, which the format demands. */
   readonly maxTokens: number
@@ -14,7 +14,7 @@ export interface EncodeMessagesCallOptions {
 
 const textBlock = (text: string) => ({ type: 'text', text })
 
-/** Reasoning is left out: a server takes back only what it has signed itself. */
+/** Reasoning is left out, because a server takes back only what it has signed itself. */
 function assistantBlocks({ content, toolCalls = [] }: Message): string[] {
   return [...(content ? [JSON.stringify(textBlock(content))] : []), ...toolCalls.map(toolUse)]
 }
@@ -32,7 +32,7 @@ interface WireMessage {
   readonly content: string[]
 }
 
-/** Turns of user and assistant; results and texts that follow one another are blocks of one turn. */
+/** Turns of user and assistant. Results and texts that follow one another are blocks of one turn. */
 function toWire(messages: readonly Message[]): WireMessage[] {
   const wire: WireMessage[] = []
   for (const message of messages) {
@@ -47,7 +47,9 @@ function toWire(messages: readonly Message[]): WireMessage[] {
 
 const messageText = ({ role, content }: WireMessage) => `{"role":"${role}","content":[${content.join(',')}]}`
 
-/** A tool with its schema as it was written, and of the type that the format demands; `text` is the tool in the form of Chat Completions. */
+/**
+ * A tool with its schema as it was written and with the `type` that the format demands. `text` is the tool in the form of Chat Completions.
+ */
 function toolText({ name, description, parameters }: ToolDefinition, text: string | undefined): string {
   const written = (text && nestedText(text, ['function', 'parameters'])) ?? JSON.stringify(parameters)
   const isEmpty = Object.keys(parameters).length === 0
@@ -70,7 +72,10 @@ function formatText({ form, param }: RequestedConstraint): string {
 
 const isInstruction = ({ role }: Message) => role === 'system' || role === 'developer'
 
-/** A model call of any dialect as the JSON body of a Messages request; instructions stand in `system`, and only allowed tools are named. */
+/**
+ * Writes a model call of any dialect as the JSON body of a Messages request. Instructions stand in `system`,
+ * and only allowed tools are named.
+ */
 export function encodeMessagesCall(call: ModelCall, { model, maxTokens }: EncodeMessagesCallOptions): string {
   const { messages, tools, toolsJson, toolChoice, stream, stop, requestedSampling, constraint, wants } = call
   if (wants.logprobs) {

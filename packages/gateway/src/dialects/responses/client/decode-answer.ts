@@ -60,10 +60,10 @@ function toAnswer(response: Fields): ServerAnswer {
   }
 }
 
-/** A whole answer of a Responses server; items that are not text, reasoning or calls are left out. Throws POLICY_RESPONSE_INVALID. */
+/** Reads a whole answer of a Responses server. Items that are not text, reasoning or calls are left out. Throws POLICY_RESPONSE_INVALID. */
 export const decodeResponsesAnswer = (json: string): ServerAnswer => readingAnswer(() => toAnswer(readObject(JSON.parse(json), 'body')))
 
-/** Kinds of delta events, and what they add to. */
+/** Kinds of delta events, and the part of the answer that they add to. */
 const textDeltas: ReadonlyMap<unknown, 'content' | 'reasoning'> = new Map([
   ['response.output_text.delta', 'content'],
   ['response.refusal.delta', 'content'],
@@ -71,7 +71,7 @@ const textDeltas: ReadonlyMap<unknown, 'content' | 'reasoning'> = new Map([
   ['response.reasoning_summary_text.delta', 'reasoning'],
 ])
 
-/** A decoder for one streamed answer of a Responses server, whose last event holds the whole; nothing to close. */
+/** A decoder for one streamed answer of a Responses server, whose last event holds the whole answer. It needs no closing. */
 export function createResponsesStreamDecoder(): AnswerDecoder {
   let whole: Fields | null = null
   let calls = 0
