@@ -26,8 +26,17 @@ interface RunConfigFields {
 export type RunConfigOptions = EitherCase<RunConfigFields>
 
 const optionNames = [
-  ...['engineName', 'workerNum', 'sequenceDependent', 'reuseProcess', 'respCarryContext', 'jobName', 'cls'],
-  ...['address', 'slots', 'resources', 'env'],
+  'engineName',
+  'workerNum',
+  'sequenceDependent',
+  'reuseProcess',
+  'respCarryContext',
+  'jobName',
+  'cls',
+  'address',
+  'slots',
+  'resources',
+  'env',
 ]
 const withoutEffect = ['inLocal', 'eventBus', 'tracer']
 

@@ -26,8 +26,14 @@ export function callsOf(trace: RolloutTrace, start: number): Call[] {
       const { startedAt, endedAt, completionIds, model } = turn
       const note = completionIds.length > 0 ? `${integer(completionIds.length)} tok` : (model ?? '')
       return {
-        ...{ id: turnId(agent, turn), lane: 'model', agent, name: agent, turn: place, note },
-        ...{ at: startedAt - start, ms: endedAt - startedAt },
+        id: turnId(agent, turn),
+        lane: 'model',
+        agent,
+        name: agent,
+        turn: place,
+        note,
+        at: startedAt - start,
+        ms: endedAt - startedAt,
       }
     }),
   )
@@ -36,8 +42,14 @@ export function callsOf(trace: RolloutTrace, start: number): Call[] {
     const { agent, name, timing, turn, isError } = call
     const place = turn === null ? null : (places.get(agent)?.get(turn) ?? null)
     return {
-      ...{ id: toolId(call), lane: 'tool', agent, name, turn: place, note: isError ? 'error' : '' },
-      ...{ at: timing.startedAt - start, ms: timing.endedAt - timing.startedAt },
+      id: toolId(call),
+      lane: 'tool',
+      agent,
+      name,
+      turn: place,
+      note: isError ? 'error' : '',
+      at: timing.startedAt - start,
+      ms: timing.endedAt - timing.startedAt,
     }
   })
   // Sorting keeps those that begin at once as they are: model calls first, in the order of their turns.

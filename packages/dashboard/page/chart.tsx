@@ -123,7 +123,10 @@ function draw(element: HTMLElement, props: ChartProps): uPlot {
       axes: axes
         ? [
             {
-              ...{ ...axis, size: 22, grid: { show: false }, space: 60 },
+              ...axis,
+              size: 22,
+              grid: { show: false },
+              space: 60,
               // Before the first step lies the evaluation alone.
               ...(!xUnit && {
                 incrs: [1, 5, 10, 20, 50, 100, 500, 1000, 5000],

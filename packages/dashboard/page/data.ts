@@ -87,7 +87,10 @@ const revision = signal(0)
  */
 export function useLoaded<T>(name: string, load: () => Promise<T>, isLive: (value: T) => boolean = () => false): Loaded<T> {
   const entry = entries.get(name) ?? {
-    ...{ loaded: signal<Loaded<unknown>>({ value: null, error: null }), revision: -1, isLoading: false, isStale: false },
+    loaded: signal<Loaded<unknown>>({ value: null, error: null }),
+    revision: -1,
+    isLoading: false,
+    isStale: false,
   }
   // Behind what was on screen before.
   entries.delete(name)

@@ -28,16 +28,30 @@ export function tokensOf(trace: RolloutTrace, agent: AgentTrace): readonly Token
   agent.turns.forEach((turn, index) => {
     turn.promptIds.forEach((id, at) => {
       tokens.push({
-        ...{ id, text: text(id), origin: turn.promptOrigins[at] ?? 'template', turn: index, position: tokens.length },
-        ...{ logprob: null, trainerLogprob: null, version: null, advantage: null, isTrained: false },
+        id,
+        text: text(id),
+        origin: turn.promptOrigins[at] ?? 'template',
+        turn: index,
+        position: tokens.length,
+        logprob: null,
+        trainerLogprob: null,
+        version: null,
+        advantage: null,
+        isTrained: false,
       })
     })
     turn.completionIds.forEach((id, at) => {
       tokens.push({
-        ...{ id, text: text(id), origin: 'sampled', turn: index, position: tokens.length },
-        ...{ logprob: turn.logprobs[at] ?? null, trainerLogprob: turn.trainerLogprobs?.[at] ?? null },
+        id,
+        text: text(id),
+        origin: 'sampled',
+        turn: index,
+        position: tokens.length,
+        logprob: turn.logprobs[at] ?? null,
+        trainerLogprob: turn.trainerLogprobs?.[at] ?? null,
         version: turn.weightVersions.findLast(({ fromToken }) => fromToken <= at)?.version ?? null,
-        ...{ advantage: turn.advantage, isTrained: turn.isTrained },
+        advantage: turn.advantage,
+        isTrained: turn.isTrained,
       })
     })
   })

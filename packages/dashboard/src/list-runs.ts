@@ -24,7 +24,14 @@ export function runsBelow(folder: string): string[] {
 /** A run in few words: from its report where it has one, else from its steps and evaluations. A run that cannot be read says why. */
 export function listRun(id: string, path: string): RunListing {
   const nothing = { problem: null, steps: 0, rewards: [], rollouts: 0, before: null, after: null }
-  const unknown = { ...{ id, name: basename(path), path: displayPath(path), createdAt: 0, status: 'interrupted' as const }, ...nothing }
+  const unknown = {
+    id,
+    name: basename(path),
+    path: displayPath(path),
+    createdAt: 0,
+    status: 'interrupted' as const,
+    ...nothing,
+  }
   try {
     const manifest = readJson(path, 'manifest.json', RunManifest)
     const { kind = 'training', name = unknown.name, createdAt = 0 } = manifest ?? {}

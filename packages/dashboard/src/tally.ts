@@ -178,8 +178,13 @@ function measure(rewards: readonly number[], rollouts = rewards.length): RewardM
 
 /** A step that nothing finished in. */
 const noTotals: Omit<StepTotals, 'step'> = {
-  ...{ rewards: [], groups: { right: 0, mixed: 0, wrong: 0 }, waitMs: { queue: 0, engine: 0, tools: 0, agent: 0 } },
-  ...{ turns: 0, toolCalls: 0, tokens: 0, attempts: 0 },
+  rewards: [],
+  groups: { right: 0, mixed: 0, wrong: 0 },
+  waitMs: { queue: 0, engine: 0, tools: 0, agent: 0 },
+  turns: 0,
+  toolCalls: 0,
+  tokens: 0,
+  attempts: 0,
 }
 
 function toStep(totals: StepTotals, tokens: StepTokens | undefined, record: StepMetrics | undefined): StepSummary {
@@ -192,8 +197,13 @@ function toStep(totals: StepTotals, tokens: StepTokens | undefined, record: Step
     weightVersion: record?.weightVersion ?? null,
     checkpoint: record?.checkpoint ?? null,
     groups,
-    ...{ turns: totals.turns / count, toolCalls: totals.toolCalls / count, tokens: totals.tokens / count },
-    ...{ waitMs, trainedTokens: tokens?.trained ?? 0, untrainedTokens: { ...tokens?.untrained }, attempts },
+    turns: totals.turns / count,
+    toolCalls: totals.toolCalls / count,
+    tokens: totals.tokens / count,
+    waitMs,
+    trainedTokens: tokens?.trained ?? 0,
+    untrainedTokens: { ...tokens?.untrained },
+    attempts,
   }
 }
 
@@ -202,7 +212,10 @@ function toEvaluation({ name, split, step, tasks, kinds }: EvaluationTally): Eva
   const perTask = rewards.map((each) => sum(each) / each.length)
   const rollouts = sum(rewards.map(({ length }) => length))
   return {
-    ...{ name, split, step, tasks: tasks.size },
+    name,
+    split,
+    step,
+    tasks: tasks.size,
     ...measure(perTask, rollouts),
     byKind: Object.fromEntries([...kinds].map(([kind, ofKind]) => [kind, measure(ofKind)])),
     passAtK: passRates(rewards),

@@ -39,8 +39,15 @@ export function toTrace({ row, attempts, task, episode, trajectories, samples, t
   })
   const error = episode?.error ?? row.error
   return {
-    ...{ row, attempts, task, agents, edges: episode?.edges ?? [], toolCalls: episode?.toolCalls ?? [], scores: episode?.scores ?? {} },
-    ...{ error, remedy: error && remedyOf(error) },
+    row,
+    attempts,
+    task,
+    agents,
+    edges: episode?.edges ?? [],
+    toolCalls: episode?.toolCalls ?? [],
+    scores: episode?.scores ?? {},
+    error,
+    remedy: error && remedyOf(error),
     vocabulary: Object.fromEntries(vocabulary),
   }
 }
@@ -57,17 +64,26 @@ function toTurn(
   const promptIds = [...turn.promptTokenIds.slice(shared)]
   const sample = samples.find((each) => each.turns.includes(turn.index))
   return {
-    ...{ index: turn.index, parent: turn.parent, branchReasons: turn.branchReasons },
-    ...{ startedAt: exact(turn.timing.startedAt), endedAt: exact(turn.timing.endedAt), finishReason: turn.finishReason },
-    ...{ weightVersions: turn.weightVersions, cachedTokens: turn.usage.cachedTokens },
-    ...{ messagesDelta: turn.messagesDelta, message: turn.message, model: turn.model ?? null, cost: turn.cost ?? null },
+    index: turn.index,
+    parent: turn.parent,
+    branchReasons: turn.branchReasons,
+    startedAt: exact(turn.timing.startedAt),
+    endedAt: exact(turn.timing.endedAt),
+    finishReason: turn.finishReason,
+    weightVersions: turn.weightVersions,
+    cachedTokens: turn.usage.cachedTokens,
+    messagesDelta: turn.messagesDelta,
+    message: turn.message,
+    model: turn.model ?? null,
+    cost: turn.cost ?? null,
     promptIds,
     promptOrigins: texts ? texts.origins(promptIds, turn.messagesDelta) : promptIds.map(() => 'template' as const),
     completionIds: [...turn.completionTokenIds],
     logprobs: Array.from(turn.rolloutLogprobs, short),
     trainerLogprobs: trainer,
     isTrained: sample !== undefined && sample.reason === null,
-    ...{ advantage: sample?.advantage ?? null, reason: sample?.reason ?? null },
+    advantage: sample?.advantage ?? null,
+    reason: sample?.reason ?? null,
     unparsed: turn.unparsed ?? [],
   }
 }

@@ -86,7 +86,10 @@ function createKubernetesLauncher(launch: WorkerLaunch): Launcher {
       throw error
     }
     watch = watchJob({
-      ...{ client, name, podLabels: podsOf(name), onWarning },
+      client,
+      name,
+      podLabels: podsOf(name),
+      onWarning,
       onFailed(error) {
         // Nothing stays that would go on trying.
         void client.remove(name).catch((cause: unknown) => onWarning(errorMessage(cause)))

@@ -39,8 +39,13 @@ const ownFields: Readonly<Record<'pod' | 'container', Readonly<Record<string, st
     terminationGracePeriodSeconds: 'options.graceSeconds',
   },
   container: {
-    ...{ name: 'nothing', image: 'options.image', command: 'options.command', args: 'options.command' },
-    ...{ env: 'env and options.secrets', resources: 'resources', terminationMessagePolicy: 'nothing' },
+    name: 'nothing',
+    image: 'options.image',
+    command: 'options.command',
+    args: 'options.command',
+    env: 'env and options.secrets',
+    resources: 'resources',
+    terminationMessagePolicy: 'nothing',
   },
 }
 

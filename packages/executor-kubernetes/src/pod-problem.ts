@@ -22,19 +22,22 @@ export function podProblem({ metadata, status }: KubernetesPod): PodProblem | nu
   const waitReason = waiting?.reason ?? ''
   if (imageReasons.has(waitReason))
     return {
-      ...{ kind: 'image', blocks: true },
+      kind: 'image',
+      blocks: true,
       message: `The image "${container?.image}" of pod "${name}" cannot be pulled (${waitReason}): ${sentence(waiting?.message)} Correct executor.options.image, push the image, or name the Secret of its registry in executor.options.pod.imagePullSecrets.`,
     }
   if (containerReasons.has(waitReason))
     return {
-      ...{ kind: 'container', blocks: true },
+      kind: 'container',
+      blocks: true,
       message: `The container of pod "${name}" cannot be made (${waitReason}): ${sentence(waiting?.message)} Correct executor.options.secrets, executor.options.pod or executor.options.container.`,
     }
   if (terminated) return terminated.exitCode === 0 ? null : endedProblem(name, terminated, status?.conditions ?? [])
   const placed = status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (placed?.status === 'False' && placed.reason === 'Unschedulable')
     return {
-      ...{ kind: 'place', blocks: false },
+      kind: 'place',
+      blocks: false,
       message: `Pod "${name}" waits for a node: ${sentence(placed.message)} Add nodes, or ask for less in executor.resources and executor.options.pod.`,
     }
   return null

@@ -53,9 +53,14 @@ export function toJob(worker: JobWorker, options: KubernetesOptions): Kubernetes
     ...Object.entries(secrets).map(([key, reference]) => secretVariable(key, reference.name, reference.key)),
   ]
   const args = [
-    ...['--coordinator', url, '--agent', agent, '--slots', String(slots), '--name', '$(AWORLD_TRAIN_WORKER_NAME)'],
-    ...['--away', String(awaySeconds), '--signal-exit-code', String(drainedCode), ...(hasToken ? ['--token-env', tokenVariable] : [])],
-  ]
+    ['--coordinator', url],
+    ['--agent', agent],
+    ['--slots', String(slots)],
+    ['--name', '$(AWORLD_TRAIN_WORKER_NAME)'],
+    ['--away', String(awaySeconds)],
+    ['--signal-exit-code', String(drainedCode)],
+    hasToken ? ['--token-env', tokenVariable] : [],
+  ].flat()
   return {
     apiVersion: 'batch/v1',
     kind: 'Job',
@@ -84,7 +89,12 @@ export function toJob(worker: JobWorker, options: KubernetesOptions): Kubernetes
           containers: [
             {
               ...container,
-              ...{ name: 'worker', image, command, args, env: variables, resources },
+              name: 'worker',
+              image,
+              command,
+              args,
+              env: variables,
+              resources,
               // What a worker printed last is in the status of its pod, for whoever may read no logs.
               terminationMessagePolicy: 'FallbackToLogsOnError',
             },

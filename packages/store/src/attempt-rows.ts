@@ -46,7 +46,12 @@ export function createAttemptReads(database: DatabaseSync): (key: string) => Att
       : last
     const rows = database.prepare(all).all(key) as unknown as StoredAttempt[]
     return rows.map(({ attempt, worker, agent, started_at: startedAt, ended_at: endedAt, error }) => ({
-      ...{ attempt, worker, agent, startedAt, endedAt, error: error === null ? null : (JSON.parse(error) as ErrorRecord) },
+      attempt,
+      worker,
+      agent,
+      startedAt,
+      endedAt,
+      error: error === null ? null : (JSON.parse(error) as ErrorRecord),
       ...(recorded.get(key, attempt) as unknown as Pick<AttemptRow, 'turns' | 'sampledTokens'>),
     }))
   }

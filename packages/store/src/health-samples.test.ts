@@ -5,7 +5,13 @@ import { readRun } from './run-reader.ts'
 import { temporaryFolder } from './testing/run-fixtures.ts'
 
 const sample = (at: number): HealthSample => ({
-  ...{ at, queued: 3, running: 2, retries: 1, calls: 2, eventLoopMs: { p99: 1.5, most: 40 }, memoryBytes: 1e8 },
+  at,
+  queued: 3,
+  running: 2,
+  retries: 1,
+  calls: 2,
+  eventLoopMs: { p99: 1.5, most: 40 },
+  memoryBytes: 1e8,
   engines: { policy: { ready: true, reason: null, replicas: [], weightVersion: 4 } },
   channel: null,
 })

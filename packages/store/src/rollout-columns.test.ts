@@ -23,7 +23,17 @@ test('model calls of agents that run at once count once, and tools only where no
   const call = { agent: 'planner', turn: 0, id: 'a', name: 'search', arguments: '{}', content: '', isError: false, timing: span(115, 128) }
   const episode = episodeOf(runRequest('a'), 0, turns, { toolCalls: [call], timing: span(99, 150) })
   expect(toRolloutColumns(episode)).toMatchObject({
-    ...{ startedAt: 99, endedAt: 150, engineMs: 30, toolsMs: 8, turns: 3, toolCalls: 1, sampledTokens: 9, cost: 0.25 },
-    ...{ reward: 1, stopReason: 'completed', error: null, answer: 'yes' },
+    startedAt: 99,
+    endedAt: 150,
+    engineMs: 30,
+    toolsMs: 8,
+    turns: 3,
+    toolCalls: 1,
+    sampledTokens: 9,
+    cost: 0.25,
+    reward: 1,
+    stopReason: 'completed',
+    error: null,
+    answer: 'yes',
   })
 })

@@ -267,7 +267,9 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
   })
   const stepMetrics = named((): Omit<StepRecord, 'rollouts'>[] =>
     (allSteps.all() as unknown as { step: number; weight_version: number; checkpoint: string | null; metrics: string }[]).map((row) => ({
-      ...{ step: row.step, weightVersion: row.weight_version, checkpoint: row.checkpoint },
+      step: row.step,
+      weightVersion: row.weight_version,
+      checkpoint: row.checkpoint,
       metrics: JSON.parse(row.metrics) as Record<string, number>,
     })),
   )
@@ -279,7 +281,9 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     rolloutRow: named(rows.rolloutRow),
     turnsOf: named(turnsOf),
     attempts: named(createAttemptReads(database)),
-    ...{ samples: named(samples.rows), samplesOf: named(samples.of), sampleTokens: named(samples.tokens) },
+    samples: named(samples.rows),
+    samplesOf: named(samples.of),
+    sampleTokens: named(samples.tokens),
     agentTokens: named(agentTokens),
     finishedTotals: named(createFinishedTotals(database, rows)),
     statuses: named(() => {

@@ -5,7 +5,14 @@ import { readRun } from './run-reader.ts'
 import { episodeOf, runRequest, temporaryFolder, turnChain } from './testing/run-fixtures.ts'
 
 const sample = (rollout: string, step: number, more: Partial<StepSample> = {}): StepSample => ({
-  ...{ rollout, agent: 'agent', step, turns: [0, 2], tokens: 6, advantage: 0.5, reason: null, trainerLogprobs: null },
+  rollout,
+  agent: 'agent',
+  step,
+  turns: [0, 2],
+  tokens: 6,
+  advantage: 0.5,
+  reason: null,
+  trainerLogprobs: null,
   ...more,
 })
 const step = (number: number, rollouts: readonly string[]) => ({ step: number, weightVersion: 1, rollouts, metrics: {}, checkpoint: null })

@@ -76,7 +76,8 @@ export async function writeRun({
     )
     const result = (request.key === 'train/1/0/0' && returned) || { content: text, isError: true }
     const turns = turnsOf(request, logprob, completion, text).map((turn) => ({
-      ...{ ...turn, attempt },
+      ...turn,
+      attempt,
       messagesDelta: turn.messagesDelta.map((message) => (message.role === 'tool' ? { ...message, content: result.content } : message)),
     }))
     for (const turn of turns) await store.appendTurn(request.key, attempt, turn.agent, turn)
@@ -169,7 +170,10 @@ export async function writeRun({
     await writeJsonAtomically(join(path, 'manifest.json'), { ...store.manifest, status: 'finished' })
   }
   return {
-    ...{ below, path, id, store },
+    below,
+    path,
+    id,
+    store,
     async [Symbol.asyncDispose]() {
       if (isLive) await store.close()
       await rm(below, { recursive: true, force: true })
@@ -179,11 +183,18 @@ export async function writeRun({
 
 /** A process whose second server is out, and whose trainer has come again. */
 const healthSample = (at: number, index: number, text: string): HealthSample => ({
-  ...{ at, queued: 12 - index, running: index, retries: index, calls: index, memoryBytes: 300e6 + index * 1e6 },
+  at,
+  queued: 12 - index,
+  running: index,
+  retries: index,
+  calls: index,
+  memoryBytes: 300e6 + index * 1e6,
   eventLoopMs: { p99: 1.2 * index, most: 8 * index },
   engines: {
     policy: {
-      ...{ ready: true, reason: null, weightVersion: 2 },
+      ready: true,
+      reason: null,
+      weightVersion: 2,
       replicas: [
         { name: 'gpu-1:8000', ready: true, reason: null, inFlight: index, queued: 1, oldestQueuedMs: 250 },
         { name: `gpu-2:8000 ${text}`, ready: false, reason: 'unhealthy', inFlight: 0, queued: 0, oldestQueuedMs: 0 },
@@ -196,7 +207,11 @@ const healthSample = (at: number, index: number, text: string): HealthSample => 
 /** A worker that has the rollout that runs, and one that was lost with an attempt. */
 const workersAt = (at: number, isLive: boolean, text: string): WorkerHealth[] => [
   {
-    ...{ name: 'gpu-1/0', status: 'connected', slots: 16, heardAt: at - 800, lostAttempts: 0 },
+    name: 'gpu-1/0',
+    status: 'connected',
+    slots: 16,
+    heardAt: at - 800,
+    lostAttempts: 0,
     assignments: isLive ? [{ key: 'train/3/0/0', attempt: 0 }] : [],
   },
   { name: `gpu-2/0 ${text}`, status: 'lost', slots: 16, assignments: [], heardAt: at - 30_000, lostAttempts: 1 },
@@ -251,7 +266,11 @@ function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, 
     rest: Partial<Turn>,
   ) =>
     ({
-      ...{ ...common, agent, index, parent, branchReasons: parent === null ? ['root'] : [] },
+      ...common,
+      agent,
+      index,
+      parent,
+      branchReasons: parent === null ? ['root'] : [],
       promptTokenIds: Int32Array.from(promptIds),
       completionTokenIds: Int32Array.from(ids),
       rolloutLogprobs: Float32Array.from(ids, (_, at) => (at % 7 === 3 ? logprob * 2 : logprob)),
@@ -263,16 +282,21 @@ function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, 
     turn('solver', 0, null, prompt, opening, {
       messagesDelta: [{ role: 'user', content: question }],
       message: { role: 'assistant', content: null, toolCalls: [call] },
-      ...{ toolCalls: [call], timing: { startedAt: start + 1, endedAt: start + 21.5 } },
+      toolCalls: [call],
+      timing: { startedAt: start + 1, endedAt: start + 21.5 },
     }),
     turn('solver', 1, 0, next, bytes(completion), {
       messagesDelta: [{ role: 'tool', content: text, toolCallId: 'call-0', name: nameWith('lookup', text) }],
       ...(completion === `${text} 0` && { unparsed: ['call-invalid'] }),
-      ...{ message: { role: 'assistant', content: completion }, toolCalls: [], timing: { startedAt: start + 31, endedAt: start + 51 } },
+      message: { role: 'assistant', content: completion },
+      toolCalls: [],
+      timing: { startedAt: start + 31, endedAt: start + 51 },
     }),
     turn(nameWith('helper', text), 0, null, bytes(text), bytes('help'), {
       messagesDelta: [{ role: 'user', content: text }],
-      ...{ message: { role: 'assistant', content: 'help' }, toolCalls: [], timing: { startedAt: start + 52, endedAt: start + 55 } },
+      message: { role: 'assistant', content: 'help' },
+      toolCalls: [],
+      timing: { startedAt: start + 52, endedAt: start + 55 },
     }),
   ]
 }
@@ -280,17 +304,18 @@ function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, 
 function toEpisode(request: RolloutRequest, turns: readonly Turn[], reward: number | null, answer: string, text: string): Episode {
   const error = { code: 'REWARD_FAILED', boundary: 'reward', retryable: false, message: `The reward failed: ${text}` } as const
   return {
-    ...{
-      version: 1,
-      rollout: request.key,
-      attempt: 0,
-      taskId: request.task.id,
-      group: request.group,
-      sample: request.sample,
-      split: request.split,
-    },
+    version: 1,
+    rollout: request.key,
+    attempt: 0,
+    taskId: request.task.id,
+    group: request.group,
+    sample: request.sample,
+    split: request.split,
     trajectories: ['solver', nameWith('helper', text)].map((agent) => ({
-      ...{ version: 1, agent, policy: 'policy', trainable: agent === 'solver' },
+      version: 1,
+      agent,
+      policy: 'policy',
+      trainable: agent === 'solver',
       turns: turns.filter((turn) => turn.agent === agent),
     })),
     edges: [{ from: 'solver', to: nameWith('helper', text), kind: 'agent-as-tool' }],
@@ -306,14 +331,12 @@ function toEpisode(request: RolloutRequest, turns: readonly Turn[], reward: numb
         timing: { startedAt: start + 22, endedAt: start + 30 },
       },
     ],
-    ...{
-      answer,
-      messages: [],
-      scores: { [nameWith('exact', text)]: 1 },
-      reward,
-      stopReason: reward === null ? 'failed' : 'completed',
-      ...(reward === null && { error }),
-    },
+    answer,
+    messages: [],
+    scores: { [nameWith('exact', text)]: 1 },
+    reward,
+    stopReason: reward === null ? 'failed' : 'completed',
+    ...(reward === null && { error }),
     timing: { startedAt: start, endedAt: start + 60 },
   }
 }

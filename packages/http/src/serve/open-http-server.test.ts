@@ -30,7 +30,11 @@ async function serve(handle: Handle, limits: Partial<HttpLimits> = {}): Promise<
     port: 0,
     portError: 'GATEWAY_PORT_IN_USE',
     limits: {
-      ...{ maxSockets: 100, maxHeaderBytes: 4_096, headersTimeoutMs: 5_000, requestTimeoutMs: 5_000, keepAliveTimeoutMs: 5_000 },
+      maxSockets: 100,
+      maxHeaderBytes: 4_096,
+      headersTimeoutMs: 5_000,
+      requestTimeoutMs: 5_000,
+      keepAliveTimeoutMs: 5_000,
       ...limits,
     },
     handle,

@@ -13,8 +13,12 @@ it('metrics are read at each scrape, and a value that is gone is not shown again
   const samples = async () => (await registry.metrics()).split('\n').filter((line) => line.startsWith('test_'))
   const calls = 'test_calls_total 7'
   expect(await samples()).toEqual([
-    ...['test_queue 1', 'test_rooms{name="a"} 1', 'test_rooms{name="b"} 2'],
-    ...[calls, 'test_errors_total{code="a"} 1', 'test_errors_total{code="b"} 2'],
+    'test_queue 1',
+    'test_rooms{name="a"} 1',
+    'test_rooms{name="b"} 2',
+    calls,
+    'test_errors_total{code="a"} 1',
+    'test_errors_total{code="b"} 2',
   ])
   values = { b: 5 }
   expect(await samples()).toEqual(['test_queue 0', 'test_rooms{name="b"} 5', calls, 'test_errors_total{code="b"} 5'])

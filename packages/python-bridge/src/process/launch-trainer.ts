@@ -85,13 +85,14 @@ export async function launchTrainer(options: LaunchTrainerOptions): Promise<Trai
   const guard = spawn(
     python,
     [
-      ...['-I', guardScript(bridgeDirectory), ...markerOf(incarnation)],
-      ...['--interrupt-s', String(deadlines.interruptMs / 1000), '--terminate-s', String(deadlines.terminateMs / 1000)],
-      ...['--grace-s', String(deadlines.graceMs / 1000)],
-      ...(command.temporary === null ? [] : ['--remove', command.temporary]),
-      '--',
-      ...command.command,
-    ],
+      ['-I', guardScript(bridgeDirectory)],
+      markerOf(incarnation),
+      ['--interrupt-s', String(deadlines.interruptMs / 1000)],
+      ['--terminate-s', String(deadlines.terminateMs / 1000)],
+      ['--grace-s', String(deadlines.graceMs / 1000)],
+      command.temporary === null ? [] : ['--remove', command.temporary],
+      ['--', ...command.command],
+    ].flat(),
     { cwd: path, env: command.environment, detached: process.platform !== 'win32', stdio: ['pipe', 'pipe', 'pipe', 'pipe'] },
   )
   await new Promise<void>((resolve, reject) => {

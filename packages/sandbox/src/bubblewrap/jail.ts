@@ -45,10 +45,18 @@ export interface JailEnd {
 const filterFd = 3
 /** It ends with its room. */
 const jailArguments = [
-  ...['--unshare-pid', ...ownUser(1000), ...confinement(filterFd), '--die-with-parent'],
-  ...['--ro-bind', '/', '/', '--bind', '/workspace', '/workspace', '--bind', '/tmp', '/tmp', '--proc', '/proc', ...devices],
-  ...['--chdir', '/workspace', '--', 'bash', '--norc', '--noprofile'],
-]
+  ['--unshare-pid'],
+  ownUser(1000),
+  confinement(filterFd),
+  ['--die-with-parent'],
+  ['--ro-bind', '/', '/'],
+  ['--bind', '/workspace', '/workspace'],
+  ['--bind', '/tmp', '/tmp'],
+  ['--proc', '/proc'],
+  devices,
+  ['--chdir', '/workspace'],
+  ['--', 'bash', '--norc', '--noprofile'],
+].flat()
 
 /** What bash writes to standard error when it runs. */
 const startMark = '\x06'
@@ -72,10 +80,11 @@ export async function startJail({ userId, cgroup, room }: JailPlace, { fifos, fi
       '/bin/sh',
       [
         // It waits for the process of the room before it starts anything, so that all it starts belongs to the control group.
-        ...['-c', `read -r room || exit; ${processLimits}exec nsenter --target "$room" "$@"`, 'sh'],
-        ...['--user', '--mount', '--net', '--ipc', '--uts', '--cgroup', '--pid', '--preserve-credentials', '--', 'bwrap'],
-        ...jailArguments,
-      ],
+        ['-c', `read -r room || exit; ${processLimits}exec nsenter --target "$room" "$@"`, 'sh'],
+        ['--user', '--mount', '--net', '--ipc', '--uts', '--cgroup', '--pid', '--preserve-credentials'],
+        ['--', 'bwrap'],
+        jailArguments,
+      ].flat(),
       {
         ...(userId === undefined ? {} : { uid: userId, gid: userId }),
         env: jailEnvironment,

@@ -98,10 +98,16 @@ function startKeeper({ userId, limits, nodeBinary }: RoomOptions): ChildProcess 
   return spawn(
     'bwrap',
     [
-      ...[...ownNamespaces(0), '--cap-add', 'CAP_SYS_ADMIN', ...systemFolders(nodeBinary)],
-      ...['--proc', '/proc', '--dev', '/dev', '--dir', '/workspace', '--dir', '/tmp', '--chdir', '/', '--'],
-      ...['/bin/bash', '-c', keeper, 'bash', String(limits.diskBytes), String(inodes)],
-    ],
+      ownNamespaces(0),
+      ['--cap-add', 'CAP_SYS_ADMIN'],
+      systemFolders(nodeBinary),
+      ['--proc', '/proc'],
+      ['--dev', '/dev'],
+      ['--dir', '/workspace'],
+      ['--dir', '/tmp'],
+      ['--chdir', '/'],
+      ['--', '/bin/bash', '-c', keeper, 'bash', String(limits.diskBytes), String(inodes)],
+    ].flat(),
     {
       ...(userId === undefined ? {} : { uid: userId, gid: userId }),
       env: jailEnvironment,

@@ -45,11 +45,18 @@ export const lifelineFd = 4
 export const bubblewrapCommand: ParserCommand = (options) => {
   const [, ...nodeArguments] = nodeCommand(options)
   return [
-    'bwrap',
-    ...[...ownNamespaces(65_534), ...confinement(filterFd), '--clearenv'],
-    ...['/usr/lib', '/usr/lib64', '/lib', '/lib64'].flatMap(mounted),
-    ...['--ro-bind', '/bin/bash', jailedBash, '--ro-bind', process.execPath, jailedNode, '--proc', '/proc', ...devices, '--chdir', '/'],
-    ...[...options.readable.flatMap(mounted), '--remount-ro', '/'],
-    ...['--', jailedBash, ...withLifeline(lifelineFd, [jailedNode, ...nodeArguments])],
-  ]
+    ['bwrap'],
+    ownNamespaces(65_534),
+    confinement(filterFd),
+    ['--clearenv'],
+    ['/usr/lib', '/usr/lib64', '/lib', '/lib64'].flatMap(mounted),
+    ['--ro-bind', '/bin/bash', jailedBash],
+    ['--ro-bind', process.execPath, jailedNode],
+    ['--proc', '/proc'],
+    devices,
+    ['--chdir', '/'],
+    options.readable.flatMap(mounted),
+    ['--remount-ro', '/'],
+    ['--', jailedBash, ...withLifeline(lifelineFd, [jailedNode, ...nodeArguments])],
+  ].flat()
 }
