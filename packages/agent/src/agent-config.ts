@@ -4,12 +4,12 @@ import { describeValue, type EitherCase, readNamedOptions } from './named-option
 
 const Options = z.strictObject({
   /**
-   * `openai` is any OpenAI-compatible endpoint; `policy` (AWorld: `verl`) is the model in training; `gateway` is the model of the
-   * gateway that `llmModelName` names, which is recorded and budgeted, its key unknown to the agent.
+   * `openai` is any OpenAI-compatible endpoint. `policy` (AWorld: `verl`) is the model in training. `gateway` is the gateway's model that
+   * `llmModelName` names: it is recorded and budgeted, and the agent does not know its key.
    */
   llmProvider: z.string().optional(),
   llmModelName: z.string().optional(),
-  /** Base URL ending in `/v1`. Without one the agent uses the policy in training; empty, it is an error of the program. */
+  /** Base URL ending in `/v1`. Without one the agent uses the policy in training. An empty one is an error of the program. */
   llmBaseUrl: z.string().optional(),
   llmApiKey: z.string().optional(),
   llmTemperature: z.number().min(0).optional(),
@@ -18,9 +18,9 @@ const Options = z.strictObject({
   maxTokens: z.int().min(1).optional(),
   stop: z.array(z.string().min(1)).optional(),
   seed: z.int().optional(),
-  /** Model calls of one run of the agent. */
+  /** Most model calls of one run of the agent. */
   maxSteps: z.int().min(1).optional(),
-  /** Repetitions after a refusal (429, 503) or a failed connection; never towards the policy in training. */
+  /** Most repetitions after a refusal (429, 503) or a failed connection. Calls to the policy in training are never repeated. */
   maxRetries: z.int().min(0).optional(),
   systemPrompt: z.string().optional(),
   /** Further fields of the request body. */
@@ -66,25 +66,25 @@ const refused = {
   ext: 'put further fields of the request body into "params".',
 }
 
-/** Providers whose model is the one in training, wherever the address points; `verl` is AWorld's word for it. */
+/** Providers whose model is the one in training, wherever the address points. AWorld calls it `verl`. */
 const policyProviders: readonly string[] = ['policy', 'verl']
 const gatewayProvider = 'gateway'
 const endpointProviders: readonly string[] = ['openai', 'openai-compatible', 'auto']
 
 const optionNames = Object.keys(Options.shape)
 
-/** The options that say where a model is. */
+/** Options that locate a model. */
 const placeOptions = ['llmProvider', 'llmBaseUrl', 'llmModelName', 'llmApiKey'] as const
 
-/** What `AworldAgentLoop` calls the policy. */
+/** Name of the policy in `AworldAgentLoop`. */
 const policyModelName = 'policy'
 
-/** Where an agent's model is and how it is asked. Keys in camelCase or snake_case; an unknown key throws CONFIG_INVALID. */
+/** Location and sampling of an agent's model. Keys are in camelCase or snake_case; an unknown key throws CONFIG_INVALID. */
 export class AgentConfig {
   readonly fields: AgentConfigFields
-  /** The keys of AWorld among these options that have no effect here. */
+  /** AWorld's keys among these options that have no effect here. */
   readonly ignored: readonly string[]
-  /** Options of the model that were written and left empty, as a variable that is not set leaves them. */
+  /** Options of the model that were written but are empty, as an unset variable leaves them. */
   readonly #empty: readonly string[]
 
   constructor(input: AgentConfigOptions | AgentConfig = {}) {
@@ -152,7 +152,7 @@ export class AgentConfig {
     return llmBaseUrl === undefined || policyBaseUrls.some((url) => url.replace(/\/+$/, '') === llmBaseUrl)
   }
 
-  /** Why an agent that would be trained by default may be meant to be frozen, in words; `null` where nothing says so. */
+  /** Reasons, in words, why an agent that would be trained by default may be meant to be frozen; `null` if there are none. */
   frozenSigns(): string | null {
     const { llmProvider, llmBaseUrl, llmModelName, llmApiKey } = this
     if (llmBaseUrl !== undefined || llmProvider === gatewayProvider || policyProviders.includes(llmProvider ?? '')) return null
@@ -170,7 +170,7 @@ export class AgentConfig {
     return this.llmProvider === gatewayProvider ? this.llmModelName : undefined
   }
 
-  /** The sampling fields of a request body that were set, under their names on the wire. */
+  /** Sampling fields of a request body that were set, under their names on the wire. */
   requestFields(): Record<string, unknown> {
     const { llmTemperature, topP, topK, maxTokens, stop, seed, params } = this.fields
     const fields = { temperature: llmTemperature, top_p: topP, top_k: topK, max_tokens: maxTokens, stop, seed }

@@ -5,7 +5,7 @@ import { suggest } from './suggest.ts'
 
 /** The agents of a program under names that are unique in it. */
 export interface AgentGraph {
-  /** Members and everything they may call, each once. */
+  /** The members and all agents that they may call, each once. */
   readonly agents: readonly Agent[]
   nameOf(agent: Agent): string
   /** The agents that `agent` may call as tools. */

@@ -10,7 +10,7 @@ import type { AgentFunction, AgentFunctionContext, AgentProgramOptions, AgentSou
 import { runAgent } from './run-agent.ts'
 import { Swarm } from './swarm.ts'
 
-/** An agent, a swarm or a function as what the rollout runner runs. Anything else throws AGENT_INVALID. */
+/** Turns an agent, a swarm or a function into the program that the rollout runner runs. Throws AGENT_INVALID for anything else. */
 export function toAgentProgram(source: AgentSource, options: AgentProgramOptions = {}): ClosableAgentProgram {
   if (source instanceof Agent) return programOf([source], [], options)
   if (source instanceof Swarm) return programOf(source.agents, source.registered, options)
@@ -41,7 +41,7 @@ function programOf(
   }
 }
 
-/** The shared state of one run of a program. */
+/** Creates the shared state of one run of a program. */
 export function createProgramRun(
   graph: AgentGraph,
   context: RolloutContext,
@@ -52,7 +52,7 @@ export function createProgramRun(
   return { graph, context, transport, policyBaseUrls, spent: { modelCalls: 0, usage }, transcript: { finished: [], current: [] } }
 }
 
-/** Runs agents one after another; each gets the previous answer, and one without an answer ends the run. */
+/** Runs agents one after another. Each gets the previous answer; an agent without an answer ends the run. */
 export async function runMembers(members: readonly Agent[], task: AgentTask, run: ProgramRun): Promise<AgentAnswer> {
   const { context, graph, transcript } = run
   let input: readonly Message[] = typeof task.input === 'string' ? [{ role: 'user', content: task.input }] : task.input
@@ -83,7 +83,7 @@ function declare(agent: Agent, graph: AgentGraph, policyBaseUrls: readonly strin
   return { name: graph.nameOf(agent), trainable, model: conf.gatewayModel, mcpConfig, mcpServers, hiddenTools, functions, definitions }
 }
 
-/** What a plain function is called in a program. */
+/** Name of a plain function in a program. */
 const functionName = 'agent'
 
 function functionProgram(source: AgentFunction, { functionTools }: AgentProgramOptions): ClosableAgentProgram {
@@ -128,7 +128,7 @@ function readAnswer(returned: unknown): AgentAnswer {
   )
 }
 
-/** Foreign errors become AGENT_FAILED; after an abort its reason is what counts. */
+/** Turns foreign errors into AGENT_FAILED. After an abort the signal's reason counts. */
 async function inContext<Value>({ signal }: RolloutContext, run: () => Promise<Value>, name: string): Promise<Value> {
   try {
     signal.throwIfAborted()

@@ -10,12 +10,12 @@ import type { Tool } from './tool.ts'
 interface AgentFields {
   /** Unnamed agents are called `agent`; several in one program are numbered. */
   readonly name?: string | undefined
-  /** What this agent is for, as other agents read it when it is their tool. */
+  /** Purpose of this agent, for other agents that have it as a tool. */
   readonly desc?: string | undefined
   readonly conf?: AgentConfig | AgentConfigOptions | undefined
   readonly systemPrompt?: string | undefined
   readonly mcpConfig?: McpConfig | undefined
-  /** Servers of `mcpConfig` to use; all when absent or empty. */
+  /** Servers of `mcpConfig` to use; all if absent or empty. */
   readonly mcpServers?: readonly string[] | undefined
   /** Tools to hide: server name to tool names. */
   readonly blackToolActions?: Readonly<Record<string, readonly string[]>> | undefined
@@ -24,7 +24,7 @@ interface AgentFields {
   readonly agents?: readonly (Agent | string)[] | undefined
   readonly agentNames?: readonly (Agent | string)[] | undefined
   readonly hooks?: AgentHooks | readonly AgentHooks[] | undefined
-  /** Model calls of one run; `conf.maxSteps` when absent. */
+  /** Most model calls of one run. Default: `conf.maxSteps`. */
   readonly maxTurns?: number | undefined
 }
 
@@ -63,7 +63,10 @@ const refused = {
 
 const neutral = { feedbackToolResult: true }
 
-/** A model with a system prompt and tools. Options in camelCase or AWorld's snake_case; an unknown or ill-typed one throws CONFIG_INVALID. */
+/**
+ * A model with a system prompt and tools. Options are in camelCase or AWorld's snake_case. An unknown or
+ * ill-typed option throws CONFIG_INVALID.
+ */
 export class Agent {
   readonly name: string
   /** Whether the options had a `name`, which must then be unique in a program. */
@@ -78,7 +81,7 @@ export class Agent {
   readonly agents: readonly (Agent | string)[]
   readonly hooks: readonly AgentHooks[]
   readonly maxTurns: number | undefined
-  /** The options of AWorld among these that have no effect here. */
+  /** AWorld's options among these that have no effect here. */
   readonly ignored: readonly string[]
 
   constructor(input: AgentOptions = {}) {

@@ -1,15 +1,15 @@
 import { TrainError } from '@aworld-train/protocol'
 
-/** What is needed of an agent to place it among others. */
+/** The parts of an agent that place it among others. */
 interface Member {
   readonly name: string
-  /** Whether its author named it; another name may be changed so that it is unique. */
+  /** Whether its author named it. Any other name may be changed to make it unique. */
   readonly named: boolean
   /** The agents that it may call, or their names. */
   readonly agents: readonly (Member | string)[]
 }
 
-/** `members` and the agents they may call, each once. Throws CONFIG_INVALID where two of them were given one name. */
+/** Returns `members` and the agents that they may call, each once. Throws CONFIG_INVALID if two of them were given one name. */
 export function collectAgents<Agent extends Member>(members: readonly Agent[]): readonly Agent[] {
   const collected = new Set<Agent>()
   const taken = new Set<string>()

@@ -4,7 +4,7 @@ export interface BeforeModelEvent {
   readonly agent: string
   /** Index of the model call in this run of the agent. */
   readonly turn: number
-  /** Frozen; return `{ messages }` to send others, which are the history from then on. */
+  /** Frozen. Return `{ messages }` to send others, which become the history. */
   readonly messages: readonly Message[]
   readonly tools: readonly ToolDefinition[]
   readonly signal: AbortSignal
@@ -15,7 +15,7 @@ export interface AfterModelEvent {
   readonly turn: number
   readonly message: Message
   readonly finishReason: FinishReason
-  /** `null` when the endpoint reported none. */
+  /** `null` if the endpoint reported none. */
   readonly usage: Usage | null
   readonly signal: AbortSignal
 }
@@ -34,7 +34,10 @@ export interface AfterToolEvent extends BeforeToolEvent {
 // biome-ignore lint/suspicious/noConfusingVoidType: a hook may be a function without a return.
 type Hook<Event, Change> = (event: Event) => Change | undefined | void | Promise<Change | undefined | void>
 
-/** Functions around model and tool calls. A returned value replaces the original, and a function that returns nothing changes nothing. A throw fails the agent. */
+/**
+ * Functions around model and tool calls. A returned value replaces the original; returning nothing changes
+ * nothing. A throw fails the agent.
+ */
 export interface AgentHooks {
   readonly beforeModel?: Hook<BeforeModelEvent, { readonly messages: readonly Message[] }> | undefined
   readonly afterModel?: Hook<AfterModelEvent, { readonly message: Message }> | undefined

@@ -6,7 +6,7 @@ import { Agent, type AgentOptions } from './agent.ts'
 import { describeValue, readNamedOptions } from './named-options.ts'
 import { Swarm, type SwarmOptions } from './swarm.ts'
 
-/** The agents of a file by name, and the program they form: the `swarm` section, else all of them in order. */
+/** The agents of a file by name, and their program: the `swarm` section, else all of them in order. */
 export interface LoadedAgents {
   readonly agents: Readonly<Record<string, Agent>>
   /** One agent alone, or the swarm. */
@@ -14,9 +14,9 @@ export interface LoadedAgents {
 }
 
 export interface LoadAgentsOptions {
-  /** Values of `${NAME}`; the process environment when absent. */
+  /** Values of `${NAME}`. Default: the process environment. */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined
-  /** What the configuration comes from, for messages. */
+  /** Origin of the configuration, for messages. */
   readonly origin?: string | undefined
 }
 
@@ -39,7 +39,7 @@ export async function loadAgentsFromYaml(path: string, options: LoadAgentsOption
   return loadAgentsFromObject(data, { origin: path, ...options })
 }
 
-/** The same from an object that was read already. */
+/** Reads the same from an object. */
 export function loadAgentsFromObject(
   data: unknown,
   { environment = process.env, origin = 'agents' }: LoadAgentsOptions = {},
@@ -60,7 +60,7 @@ export function loadAgentsFromObject(
   return { agents, source: toSource(agents, fill(options['swarm']), origin) }
 }
 
-/** Model fields may stand beside the agent's own, under `config`, or under `llm_config`. */
+/** Reads an agent. Its model fields may stand beside the agent's own, under `config`, or under `llm_config`. */
 function toAgent(name: string, entry: unknown, origin: string): Agent {
   if (!isRecord(entry)) throw invalid(origin, `agent "${name}" must be a mapping, and is ${describeValue(entry)}.`)
   const { config, conf, llm_config, llmConfig, ...rest } = entry
@@ -108,7 +108,7 @@ function toSwarm(members: readonly Agent[], options: SwarmOptions, origin: strin
   }
 }
 
-/** Replaces `${vars.name}` and `${NAME}` in every text; a text that is one `${vars.name}` takes the value as it is. */
+/** Replaces `${vars.name}` and `${NAME}` in every text. A text that is only one `${vars.name}` takes the value as it is. */
 function substitute(value: unknown, vars: Mapping, environment: LoadAgentsOptions['environment'] & object, origin: string): unknown {
   if (Array.isArray(value)) return value.map((entry) => substitute(entry, vars, environment, origin))
   if (isRecord(value)) {

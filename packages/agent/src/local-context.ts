@@ -14,10 +14,10 @@ import { type AgentEdge, type AgentTask, errorMessage, type ToolCallRecord, type
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
 
-/** Longest time of setting up, or tearing down, one state. */
+/** Longest time of setting up or tearing down one state. */
 const stateTimeoutMs = 120_000
 
-/** How long the end of a task waits for a set-up that is still under way. */
+/** How long the end of a task waits for a set-up under way. */
 const stateGraceMs = 1000
 
 export interface LocalContextOptions {
@@ -30,7 +30,7 @@ export interface LocalContextOptions {
   readonly policy: PolicyEndpoint | undefined
 }
 
-/** The context of an agent that is asked outside a training run; `close` gives the leases back. */
+/** The context of an agent that is asked outside a training run. `close` gives the leases back. */
 export interface LocalContext {
   readonly context: RolloutContext
   readonly edges: readonly AgentEdge[]
@@ -38,7 +38,7 @@ export interface LocalContext {
   close(): Promise<void>
 }
 
-/** Agents use their own endpoints; tools are leased on first use, counted and recorded. */
+/** Creates a context in which agents use their own endpoints. Tools are leased on first use, counted and recorded. */
 export function createLocalContext({ task, graph, signal, limits, environment, policy }: LocalContextOptions): LocalContext {
   const edges: AgentEdge[] = []
   const toolCalls: ToolCallRecord[] = []

@@ -2,7 +2,10 @@ import type { PolicyEndpoint } from '@aworld-train/core'
 import { type ErrorCode, errorCatalogue, TrainError } from '@aworld-train/protocol'
 import { APIError } from 'openai'
 
-/** Whose the model is: the policy in training; frozen, behind the same gateway; or behind an endpoint of the agent's own. Nothing is sent to the gateway twice. */
+/**
+ * The model's owner: `policy` is in training, `frozen` is a fixed model behind the same gateway, `own` is behind an endpoint of the agent's
+ * own. Nothing is sent to the gateway twice.
+ */
 export type ModelSide = 'policy' | 'frozen' | 'own'
 
 function rootCause(error: unknown): unknown {
@@ -26,7 +29,10 @@ function nameOf({ model, baseUrl }: PolicyEndpoint, side: ModelSide): string {
   return side === 'frozen' ? `The frozen model "${model}"` : `The model "${model}" at ${URL.parse(baseUrl)?.origin ?? baseUrl}`
 }
 
-/** A failed model call as a TrainError: under the server's code where the catalogue has it, by its own name or by its name on the wire, else by status. The message leaves out the URL's path, which is a capability. */
+/**
+ * Turns a failed model call into a TrainError. Its code is the server's if the catalogue has it, by its own name or by its name on the
+ * wire; else it follows from the status. The message leaves out the path of the URL, which is a capability.
+ */
 export function toModelError(error: unknown, endpoint: PolicyEndpoint, side: ModelSide): TrainError {
   if (error instanceof TrainError) return error
   const where = nameOf(endpoint, side)

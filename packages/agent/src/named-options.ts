@@ -12,20 +12,20 @@ type SnakeCase<Text extends string> = Text extends `${infer Head}${infer Tail}`
 export type EitherCase<Options> = Options & { readonly [Key in keyof Options & string as SnakeCase<Key>]?: Options[Key] }
 
 export interface OptionNames {
-  /** What the options belong to, for messages: `Agent "solver"`. */
+  /** Owner of the options in messages, such as `Agent "solver"`. */
   readonly owner: string
   readonly optionNames: readonly string[]
-  /** Names of AWorld that do nothing here and change no result. */
+  /** AWorld's names that have no effect here and change no result. */
   readonly withoutEffect?: readonly string[]
-  /** Names of AWorld that would change a result, with what to do instead. */
+  /** AWorld's names that would change a result, with the remedy. */
   readonly refused?: Readonly<Record<string, string>>
-  /** Values of refused names that change nothing, beside `null`, `false` and `[]`. */
+  /** Values of refused names that change nothing, besides `null`, `false` and `[]`. */
   readonly neutral?: Readonly<Record<string, unknown>>
 }
 
 export interface NamedOptions {
   readonly options: Record<string, unknown>
-  /** Keys of AWorld among the options that have no effect. */
+  /** AWorld's keys among the options that have no effect. */
   readonly ignored: readonly string[]
   /** Options that were written as `undefined` or `null`, under their camelCase names. */
   readonly blank: readonly string[]
@@ -33,7 +33,9 @@ export interface NamedOptions {
 
 const toCamelCase = (key: string) => key.replace(/(?<=.)_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 
-/** Options under their camelCase names, absent where `null`. Unknown, refused or contradicting keys throw CONFIG_INVALID. */
+/**
+ * Reads options under their camelCase names; those that are `null` are absent. Unknown, refused or contradicting keys throw CONFIG_INVALID.
+ */
 export function readNamedOptions(
   input: unknown,
   { owner, optionNames, withoutEffect = [], refused = {}, neutral = {} }: OptionNames,

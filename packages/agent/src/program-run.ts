@@ -4,15 +4,15 @@ import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
 import type { ModelTransport } from './model-client.ts'
 
-/** One run of a program: what its agents share. */
+/** State that the agents of one run of a program share. */
 export interface ProgramRun {
   readonly graph: AgentGraph
   readonly context: RolloutContext
   readonly transport: ModelTransport
   readonly policyBaseUrls: readonly string[]
-  /** Model calls and tokens so far, over all agents. */
+  /** Model calls and tokens of all agents so far. */
   readonly spent: { modelCalls: number; usage: Usage }
-  /** The conversations of the members so far, which a failure keeps. */
+  /** Conversations of the members so far. A failure keeps them. */
   readonly transcript: { finished: readonly Message[]; current: readonly Message[] }
 }
 

@@ -3,19 +3,19 @@ import type { AgentTask, Message } from '@aworld-train/protocol'
 import type { Agent } from './agent.ts'
 import type { Swarm } from './swarm.ts'
 
-/** What a plain function gets: the rollout's context, and its policy as any OpenAI client needs it. */
+/** Argument of a plain function: the rollout's context, and its policy as any OpenAI client needs it. */
 export interface AgentFunctionContext extends RolloutContext, PolicyEndpoint {}
 
-/** `null`: no answer. */
+/** The answer of a plain function; `null` for none. */
 export type AgentFunctionAnswer = string | { readonly answer: string | null; readonly messages?: readonly Message[] } | null
 
 export type AgentFunction = (task: AgentTask, context: AgentFunctionContext) => AgentFunctionAnswer | Promise<AgentFunctionAnswer>
 
-/** Everything that can be trained. */
+/** Anything that can be trained. */
 export type AgentSource = Agent | Swarm | AgentFunction
 
 export interface AgentProgramOptions {
-  /** Addresses that stand for the policy in training: an agent whose `llmBaseUrl` is one of them is trainable. */
+  /** Addresses of the policy in training. An agent whose `llmBaseUrl` is one of them is trainable. */
   readonly policyBaseUrls?: readonly string[] | undefined
   /** Tools of a plain function, which cannot declare them itself. */
   readonly functionTools?: Pick<AgentDeclaration, 'mcpConfig' | 'mcpServers' | 'hiddenTools'> | undefined

@@ -6,19 +6,19 @@ import { runAfterModel, runAfterTool, runBeforeModel, runBeforeTool } from './ru
 import { createToolset, type Toolset } from './toolset.ts'
 import { toWireTool } from './wire.ts'
 
-/** Most model calls of one run of an agent, where neither the agent nor the rollout sets a limit. */
+/** Most model calls of one run of an agent if neither the agent nor the rollout sets a limit. */
 const defaultMaxTurns = 10
 
-/** Repetitions of a refused call towards an endpoint of the agent's own. */
+/** Most repetitions of a refused call to an endpoint of the agent's own. */
 const defaultMaxRetries = 2
 
-/** What the model reads after a call that nobody could read: it has no id that a tool's message could answer. */
+/** The message after an unreadable call, which has no id that a tool's message could answer. */
 const malformedCall: Message = {
   role: 'user',
   content: 'Error: this tool call cannot be read; its arguments must be a JSON object. Write the call again.',
 }
 
-/** Calls the model and carries out its tool calls until a message without tool calls, which is the answer, or a limit of turns. */
+/** Calls the model and runs its tool calls until a message without tool calls, which is the answer, or until the turn limit. */
 export async function runAgent(agent: Agent, input: readonly Message[], run: ProgramRun, signal: AbortSignal): Promise<AgentAnswer> {
   signal.throwIfAborted()
   const { context, graph, spent } = run
@@ -66,7 +66,7 @@ function ownEndpoint({ conf }: Agent, name: string): PolicyEndpoint {
   return { baseUrl: llmBaseUrl!, model: llmModelName, apiKey: llmApiKey ?? 'none' }
 }
 
-/** The agent's system prompt before the input; a system message that opens the input joins it, so that there is one. */
+/** Puts the agent's system prompt before the input. A system message that opens the input joins it, so that there is only one. */
 function startMessages(systemPrompt: string | undefined, input: readonly Message[]): Message[] {
   const messages = input.map((message) => ({ ...message }))
   if (systemPrompt === undefined) return messages
@@ -75,7 +75,9 @@ function startMessages(systemPrompt: string | undefined, input: readonly Message
   return [{ ...first, content: `${systemPrompt}\n\n${first.content ?? ''}`.trimEnd() }, ...messages.slice(1)]
 }
 
-/** Runs the calls of one message at the same time; messages come in the order of the calls. The first that rejects aborts the others. */
+/**
+ * Runs the calls of one message at the same time. Messages come in the order of the calls. The first call that rejects aborts the others.
+ */
 async function callTools(
   agent: Agent,
   name: string,

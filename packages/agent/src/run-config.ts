@@ -2,22 +2,22 @@ import { TrainError } from '@aworld-train/protocol'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
 
 interface RunConfigFields {
-  /** Where tasks run; `local` is this process. */
+  /** Engine that runs the tasks; `local` is this process. */
   readonly engineName?: string | undefined
-  /** Tasks at a time; absent: see `defaultConcurrency`. */
+  /** Tasks that run at once. Default: `defaultConcurrency`. */
   readonly workerNum?: number | undefined
-  /** One task after another, in order. */
+  /** Whether tasks run one after another, in order. */
   readonly sequenceDependent?: boolean | undefined
   readonly reuseProcess?: boolean | undefined
   readonly respCarryContext?: boolean | undefined
   readonly jobName?: string | undefined
   /** A launcher of your own, as `./launcher.ts#createLauncher`. */
   readonly cls?: unknown
-  /** Where the engine is reached. */
+  /** Address of the engine. */
   readonly address?: string | undefined
-  /** Tasks that one worker runs at a time. */
+  /** Tasks that one worker runs at once. */
   readonly slots?: number | undefined
-  /** What each worker needs of its machine, in the engine's own words. */
+  /** Resources that each worker needs of its machine, in the engine's own terms. */
   readonly resources?: Readonly<Record<string, unknown>> | undefined
   /** Variables that each worker gets. */
   readonly env?: Readonly<Record<string, string>> | undefined
@@ -40,13 +40,13 @@ const optionNames = [
 ]
 const withoutEffect = ['inLocal', 'eventBus', 'tracer']
 
-/** Engine names of AWorld that start workers elsewhere. */
+/** AWorld's names of engines that start workers elsewhere. */
 const distributedEngines: readonly string[] = ['ray', 'spark', 'k8s', 'kubernetes']
 
-/** Tasks that run at a time when `workerNum` is not set. */
+/** Tasks that run at once if `workerNum` is not set. */
 const defaultConcurrency = 16
 
-/** Where and how tasks run. Keys in camelCase or snake_case. */
+/** Settings of where and how tasks run. Keys are in camelCase or snake_case. */
 export class RunConfig {
   readonly engineName: string
   readonly workerNum: number | undefined
@@ -75,7 +75,7 @@ export class RunConfig {
     this.env = options['env'] as RunConfig['env']
   }
 
-  /** How many tasks run at a time in this process; throws CONFIG_INVALID where the engine is another one, or has workers. */
+  /** Number of tasks that run at once in this process. Throws CONFIG_INVALID if the engine is another one or has workers. */
   concurrency(): number {
     if (this.engineName !== 'local' || this.cls !== undefined) {
       const what = this.cls === undefined ? `engineName ${describeValue(this.engineName)}` : 'a "cls" of your own'

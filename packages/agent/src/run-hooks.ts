@@ -5,7 +5,7 @@ import { describeValue } from './named-options.ts'
 
 const Messages = z.array(Message).min(1)
 
-/** What a hook returned, checked; `undefined` when it returned nothing. */
+/** Calls a hook and checks what it returned; `undefined` if that is nothing. */
 async function callHook<Event extends { agent: string; signal: AbortSignal }, Change>(
   name: keyof AgentHooks,
   hook: ((event: Event) => unknown) | undefined,
@@ -36,7 +36,7 @@ const MessageChange = z.strictObject({ message: Message })
 const CallChange = z.union([z.strictObject({ result: ToolResult }), z.strictObject({ call: ToolCall })])
 const ResultChange = z.strictObject({ result: ToolResult })
 
-/** The messages to send, as the last hook that returned some left them. */
+/** Returns the messages to send, as changed by the hooks. */
 export async function runBeforeModel(hooks: readonly AgentHooks[], event: BeforeModelEvent): Promise<readonly Message[]> {
   let { messages } = event
   for (const { beforeModel } of hooks) {
@@ -55,7 +55,7 @@ export async function runAfterModel(hooks: readonly AgentHooks[], event: AfterMo
   return message
 }
 
-/** The call to make, or the result that stands in for it. */
+/** Returns the call to make, or the result that stands in for it. */
 export async function runBeforeTool(
   hooks: readonly AgentHooks[],
   event: BeforeToolEvent,

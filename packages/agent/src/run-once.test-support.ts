@@ -12,7 +12,7 @@ export interface TestRun extends AgentAnswer {
 }
 
 export interface TestRunOptions extends AgentProgramOptions {
-  /** Address of the policy; the model is `policy-model`, the key `policy-key`. */
+  /** Address of the policy. Its model is `policy-model`, its key `policy-key`. */
   readonly baseUrl?: string
   readonly input?: TrainingTask['input']
   readonly files?: TrainingTask['files']
@@ -45,7 +45,7 @@ export async function runOnce(
   }
 }
 
-/** An environment that leases these tools to everyone, in process. */
+/** An environment in this process that leases these tools to everyone. */
 export function inProcessEnvironment(tools: Tools): Environment & { readonly leases: { opened: number; closed: number } } {
   const leases = { opened: 0, closed: 0 }
   return {

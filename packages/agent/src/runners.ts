@@ -16,11 +16,11 @@ export interface RunnersOptions {
   /** The model of agents without an endpoint of their own. */
   readonly policy?: PolicyEndpoint | undefined
   readonly limits?: BudgetLimits | undefined
-  /** Runs `work` once for each of `keys`, in their order and as many at a time as there are slots; by default in a loop for each slot. */
+  /** Runs `work` once for each of `keys`, in their order and at most `slots` at once. By default each slot is a loop. */
   readonly runInSlots?: typeof runSeveral | undefined
 }
 
-/** What a call of Runners takes beside its tasks. */
+/** Options of a call of Runners. */
 export interface TaskRunOptions {
   readonly signal?: AbortSignal | undefined
   readonly runConf?: RunConfig | RunConfigOptions | undefined
@@ -28,22 +28,25 @@ export interface TaskRunOptions {
 
 export type TaskInput = Task | TaskOptions
 
-/** Ask agents outside a training run. What happens to a task is in its response; misuse throws. */
+/** Asks agents outside a training run. Whatever happens to a task is in its response; misuse throws. */
 export interface Runners {
   /** Asks one agent or swarm one question. */
   run(input: string | readonly Message[], source: Agent | Swarm, options?: TaskRunOptions): Promise<TaskResponse>
   run(task: TaskInput, options?: TaskRunOptions): Promise<TaskResponse>
-  /** The same as `run`: nothing blocks in JavaScript, so it returns a promise too. */
+  /** The same as `run`. Nothing blocks in JavaScript, so it returns a promise too. */
   syncRun: Runners['run']
   /** Responses by task id, for one task or several. */
   runTask(tasks: TaskInput | readonly TaskInput[], options?: TaskRunOptions): Promise<Record<string, TaskResponse>>
-  /** All tasks, several at a time; one that fails does not touch the others. */
+  /** Runs all tasks, several at once. A task that fails does not affect the others. */
   execTasks(
     tasks: readonly TaskInput[],
     runConf?: RunConfig | RunConfigOptions,
     signal?: AbortSignal,
   ): Promise<Record<string, TaskResponse>>
-  /** Tasks in order; the answer of one is the input of the next. After a failure the rest are `cancelled`: an error is never an input. */
+  /**
+   * Runs tasks in order; the answer of one is the input of the next. After a failure the rest are `cancelled`,
+   * because an error is never an input.
+   */
   serialExecTasks(
     tasks: readonly TaskInput[],
     runConf?: RunConfig | RunConfigOptions,
@@ -51,7 +54,7 @@ export interface Runners {
   ): Promise<Record<string, TaskResponse>>
 }
 
-/** Runners over an environment; without one, agents with an `mcpConfig` are refused. */
+/** Creates Runners over an environment. Without one, agents with an `mcpConfig` are refused. */
 export function createRunners(options: RunnersOptions = {}): Runners {
   const { runInSlots = runSeveral } = options
   const run = async (first: unknown, second?: unknown, third?: TaskRunOptions): Promise<TaskResponse> => {
@@ -102,7 +105,7 @@ export function createRunners(options: RunnersOptions = {}): Runners {
   return { run, syncRun: run, runTask, execTasks, serialExecTasks }
 }
 
-/** Runners for agents without MCP servers that have endpoints of their own. */
+/** Runners for agents that have endpoints of their own and no MCP servers. */
 export const Runners: Runners = createRunners()
 
 async function runSeveral(keys: readonly string[], slots: number, work: (key: string) => Promise<void>): Promise<void> {
@@ -201,7 +204,7 @@ function abortError({ id, timeoutSeconds }: Task, outer: AbortSignal | undefined
   return new TrainError('AGENT_LIMIT', `Task "${id}" ran longer than its timeout of ${timeoutSeconds} s; raise "timeout".`)
 }
 
-/** The response of a task that did not run because an earlier one failed; its message names the first failure. */
+/** The response of a task that did not run because an earlier one failed. Its message names the first failure. */
 function notRun({ id }: Task, previous: TaskResponse): TaskResponse {
   const msg = previous.status === 'cancelled' ? previous.msg : `Not run: task "${previous.id}" before it failed: ${previous.msg}`
   const usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 }

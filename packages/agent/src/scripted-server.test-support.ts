@@ -7,12 +7,12 @@ interface ScriptedCall {
   readonly arguments: string
 }
 
-/** What a scripted model answers to one call. */
+/** A scripted model's answer to one call. */
 export type ScriptedReply =
   | { readonly content: string; readonly finishReason?: string; readonly reasoning?: string; readonly malformedCall?: true }
   | { readonly content?: string; readonly reasoning?: string; readonly toolCalls: readonly ScriptedCall[] }
   | { readonly status: number; readonly error: { readonly message: string; readonly code?: string } }
-  /** Answers nothing until the client hangs up. */
+  /** Sends no answer until the client hangs up. */
   | 'hang'
 
 export interface SeenRequest {
@@ -26,7 +26,7 @@ export interface SeenRequest {
   }
 }
 
-/** A Chat Completions server on loopback that answers from a script, and keeps the requests. */
+/** A Chat Completions server on loopback that answers from a script and keeps the requests. */
 export interface ScriptedServer extends AsyncDisposable {
   readonly baseUrl: string
   readonly requests: readonly SeenRequest[]
@@ -36,7 +36,7 @@ export interface ScriptedServer extends AsyncDisposable {
 
 export type Script = readonly ScriptedReply[] | ((request: SeenRequest, index: number) => ScriptedReply)
 
-/** Starts the server; an array is answered in order, and a call past its end gets status 500. */
+/** Starts the server. The answers of an array are given in order; a call past its end gets status 500. */
 export async function createScriptedServer(script: Script, port = 0): Promise<ScriptedServer> {
   const requests: SeenRequest[] = []
   const hungUp = Promise.withResolvers<void>()

@@ -4,7 +4,7 @@ import { collectAgents } from './collect-agents.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
 
 export type SwarmOptions = EitherCase<{
-  /** Only `workflow`, the sequential form, is supported yet. */
+  /** Only `workflow`, the sequential form, is supported. */
   readonly buildType?: string | undefined
   /** Agents that members may call by name without being members. */
   readonly registerAgents?: readonly Agent[] | undefined
@@ -20,7 +20,7 @@ const refused = {
 
 const supported = 'supported is the sequential form, new Swarm(first, second, …): every agent gets the answer of the one before it'
 
-/** Agents that run one after another; each gets the previous one's answer. Other forms throw CONFIG_INVALID naming what is supported. */
+/** Agents that run one after another. Each gets the previous one's answer. Other forms throw CONFIG_INVALID naming the supported one. */
 export class Swarm {
   readonly agents: readonly Agent[]
   /** Agents that are not members and may be called by name. */

@@ -12,7 +12,7 @@ interface TaskFields {
   readonly input: string | readonly Message[]
   readonly agent?: Agent | undefined
   readonly swarm?: Swarm | undefined
-  /** Seconds for the whole task; 0 or absent is no limit. */
+  /** Seconds for the whole task; 0 or absent means no limit. */
   readonly timeout?: number | undefined
 }
 
@@ -63,7 +63,7 @@ export class Task {
 
 export type TaskStatus = 'success' | 'failed' | 'cancelled' | 'timeout'
 
-/** How a task ended. `success` is false when there is no answer; `msg` then says why. */
+/** The end of a task. `success` is false if there is no answer; `msg` then says why. */
 export interface TaskResponse {
   readonly id: string
   readonly answer: string | null

@@ -9,7 +9,7 @@ import { defineState, tool } from './tool.ts'
 const call = (name: string, args: object, id: string) => ({ id, name, arguments: JSON.stringify(args) })
 const replyWith = (...calls: ReturnType<typeof call>[]) => ({ toolCalls: calls })
 
-/** A basket for each attempt, which two tools share. */
+/** Two tools that share a basket for each attempt. */
 function createShop() {
   const log: string[] = []
   const basket = defineState({

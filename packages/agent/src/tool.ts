@@ -3,12 +3,12 @@ import { errorMessage, errorSource, type ToolDefinition, ToolResult, TrainError 
 import { z } from 'zod'
 import { describeValue } from './named-options.ts'
 
-/** What a tool may use while it runs; its signal aborts when the attempt ends or a budget is spent. */
+/** The context of a running tool. Its signal aborts when the attempt ends or a budget is spent. */
 export interface ToolContext<State = undefined> extends AttemptContext {
   readonly agent: string
   /** The model's id for this call. */
   readonly callId: string
-  /** What `state` set up for this attempt. */
+  /** The state that `state` set up for this attempt. */
   readonly state: State
 }
 
@@ -17,9 +17,12 @@ export interface ToolOptions<Parameters extends z.ZodType, State = undefined> {
   readonly name: string
   readonly description?: string | undefined
   readonly parameters: Parameters
-  /** A text is given to the model as it is, `{ content, isError }` too, anything else as JSON. A throw is an error the model sees. */
+  /**
+   * Runs the tool. A text goes to the model as it is, and so does `{ content, isError }`; anything else goes as JSON. The
+   * model sees a throw as an error.
+   */
   readonly execute: (args: z.output<Parameters>, context: ToolContext<State>) => unknown
-  /** The state that each attempt has for itself, set up before the first call and torn down at its end; tools with one definition share it. */
+  /** State of each attempt, set up before the first call and torn down at its end. Tools with one definition share it. */
   readonly state?: AttemptState<State> | undefined
 }
 
@@ -28,18 +31,18 @@ export interface Tool {
   readonly name: string
   readonly definition: ToolDefinition
   readonly state?: AttemptState<unknown> | undefined
-  /** Resolves with `isError` for arguments that do not fit and for a throw; rejects only when the signal aborted. */
+  /** Runs the tool. Resolves with `isError` for arguments that do not fit and for a throw; rejects only when the signal aborted. */
   invoke(args: Readonly<Record<string, unknown>>, context: ToolContext<unknown>): Promise<ToolResult>
 }
 
 const functionName = /^[a-zA-Z0-9_-]{1,64}$/
 
-/** Types the definition of a state that each attempt has for itself, for several tools or an agent function; returns it as it is. */
+/** Returns the definition of a state of each attempt, typed, for several tools or an agent function. */
 export function defineState<State>(definition: AttemptState<State>): AttemptState<State> {
   return definition
 }
 
-/** A tool for an agent; the arguments of `execute` are typed by `parameters`, its `context.state` by `state`. */
+/** Creates a tool for an agent. `parameters` types the arguments of `execute`, and `state` its `context.state`. */
 export function tool<Parameters extends z.ZodType, State = undefined>(options: ToolOptions<Parameters, State>): Tool {
   const { name, description, parameters, execute, state } = options
   if (typeof name !== 'string' || !functionName.test(name)) {
@@ -84,7 +87,7 @@ function describeIssues(error: z.ZodError): string {
   return error.issues.map((issue) => `${issue.path.length > 0 ? `"${issue.path.join('.')}": ` : ''}${issue.message}`).join('; ')
 }
 
-/** What a function returned, as the text the model sees. */
+/** Turns a function's return value into the text that the model sees. */
 export function toToolResult(value: unknown): ToolResult {
   if (typeof value === 'string') return { content: value, isError: false }
   const result = ToolResult.safeParse(value)

@@ -12,16 +12,16 @@ type Entry =
   | { readonly kind: 'tool'; readonly definition: ToolDefinition; readonly tool: Tool }
   | { readonly kind: 'agent'; readonly definition: ToolDefinition; readonly agent: Agent }
 
-/** Everything one agent may call in one run. */
+/** All tools that one agent may call in one run. */
 export interface Toolset {
   readonly definitions: readonly ToolDefinition[]
-  /** Runs a call. What the model did wrong and what a tool reports is a result with `isError`; a lost server or an abort rejects. */
+  /** Runs a call. Mistakes of the model and errors that a tool reports are results with `isError`; a lost server or an abort rejects. */
   call(call: ToolCall, signal: AbortSignal): Promise<ToolResult>
 }
 
 const failed = (text: string): ToolResult => ({ content: `Error: ${text}`, isError: true })
 
-/** Lists the leased tools, then the local ones, then the agents. Two of one name throw CONFIG_INVALID. */
+/** Lists the leased tools, then the local ones, then the agents. Two tools of one name throw CONFIG_INVALID. */
 export async function createToolset(agent: Agent, run: ProgramRun, runAgent: RunAgent): Promise<Toolset> {
   const { context, graph } = run
   const name = graph.nameOf(agent)
@@ -67,7 +67,7 @@ export async function createToolset(agent: Agent, run: ProgramRun, runAgent: Run
         return result.isError && result.content.trim() === '' ? failed(`"${call.name}" failed without a message.`) : result
       } catch (error) {
         signal.throwIfAborted()
-        // The model can react to a slow call; it cannot to a lost server.
+        // The model can react to a slow call, but not to a lost server.
         if (error instanceof TrainError && error.code === 'TOOL_TIMEOUT') return failed(error.message)
         throw error
       }
@@ -75,7 +75,7 @@ export async function createToolset(agent: Agent, run: ProgramRun, runAgent: Run
   }
 }
 
-/** Parsed arguments, or what is wrong with them. No text, an empty one and `null` are no arguments. */
+/** Returns the parsed arguments, or what is wrong with them. An empty text and `null` are no arguments. */
 function parseArguments({ name, arguments: text }: ToolCall): Arguments | string {
   if (text.trim() === '') return {}
   try {

@@ -1,6 +1,6 @@
 import type { FinishReason, Message, ToolCall, ToolDefinition, Usage } from '@aworld-train/protocol'
 
-/** A message as Chat Completions writes it. Reasoning is sent back only where the endpoint is the policy, whose template may want it. */
+/** Writes a message in the form of Chat Completions. Reasoning is sent back only to the policy, whose template may want it. */
 export function toWireMessage(message: Message, withReasoning: boolean): Record<string, unknown> {
   const { role, content } = message
   const wire: Record<string, unknown> = { role, content }
@@ -21,7 +21,7 @@ export function toWireTool({ name, description, parameters }: ToolDefinition): R
   return { type: 'function', function: description === undefined ? { name, parameters } : { name, description, parameters } }
 }
 
-/** What one model call gave. */
+/** The result of one model call. */
 export interface ModelReply {
   readonly message: Message
   readonly finishReason: FinishReason
@@ -44,7 +44,7 @@ interface Choice {
   readonly malformed_call?: unknown
 }
 
-/** The first choice of a Chat Completions response; `null` when the body is not one. Missing call ids are minted from `turn`. */
+/** Reads the first choice of a Chat Completions response; `null` if the body is not one. Missing call ids are made from `turn`. */
 export function fromWireReply(body: unknown, turn: number): ModelReply | null {
   const { choices, usage } = (body ?? {}) as { choices?: unknown; usage?: unknown }
   const choice = Array.isArray(choices) ? (choices[0] as Choice | undefined) : undefined
