@@ -25,15 +25,15 @@ export const aworldToolServers: readonly string[] = [
 ]
 
 export interface AgentToolEnvOptions {
-  /** Address of the MCP service; `MCP_SERVER_URL`, else that of `aworld-train env start`, else `http://localhost:8000/mcp`. */
+  /** Address of the MCP service. Default: `MCP_SERVER_URL`, else that of `aworld-train env start`, else `http://localhost:8000/mcp`. */
   readonly url?: string | undefined
-  /** Bearer token; `MCP_SERVER_TOKEN` when that is set, else that of `aworld-train env start` where its address is used. */
+  /** Bearer token. Default: `MCP_SERVER_TOKEN` if set, else that of `aworld-train env start` if its address is used. */
   readonly token?: string | undefined
-  /** Tool servers to ask the service for; all 19 by default. */
+  /** Tool servers to ask the service for. Default: all 19. */
   readonly servers?: readonly string[] | undefined
-  /** Where the variables are read; `process.env` by default. */
+  /** Variables to read from. Default: `process.env`. */
   readonly variables?: Readonly<Record<string, string | undefined>> | undefined
-  /** Folder of the project, whose environment is looked for there and in the folders above; the process's own by default. */
+  /** Folder of the project. Its environment is looked for there and in the folders above. Default: the process's own. */
   readonly directory?: string | undefined
 }
 
@@ -44,7 +44,7 @@ export interface AgentToolEnv extends Iterable<McpConfig | string[]> {
   [Symbol.iterator](): Generator<McpConfig | string[], void, undefined>
 }
 
-/** How to reach AWorld's tool environment: one streamable-HTTP server named `aworld-mcp` that mounts the named tool servers. */
+/** Configuration for AWorld's tool environment: one streamable-HTTP server named `aworld-mcp` that mounts the named tool servers. */
 export function getAgentToolEnvAndServers(options: AgentToolEnvOptions = {}): AgentToolEnv {
   const variables = options.variables ?? process.env
   const named = options.url ?? (variables['MCP_SERVER_URL'] || undefined)
@@ -77,7 +77,7 @@ export function getAgentToolEnvAndServers(options: AgentToolEnvOptions = {}): Ag
   }
 }
 
-/** Whether two addresses are one server's; loopback has several names. */
+/** Whether two addresses belong to one server. Loopback has several names. */
 function isSameServer(left: string, right: string): boolean {
   if (!URL.canParse(left)) return false
   const [one, other] = [new URL(left), new URL(right)]

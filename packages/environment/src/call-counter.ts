@@ -1,13 +1,13 @@
 import type { EnvironmentCounts } from '@aworld-train/core'
 import type { ServerConnection } from './server-connection.ts'
 
-/** Adds up what was called, as we and as the servers count it, over connections that come and go. */
+/** Adds up calls, as we and as the servers count them, over connections that come and go. */
 export interface CallCounter {
   toolCalls: number
   toolErrors: number
   serversStarted: number
   serversLost: number
-  /** Takes the final count of a connection that is about to close; `answering` is false where the server does not answer any more. */
+  /** Takes the final count of a connection that is about to close. `answering` is false if the server no longer answers. */
   settle(connection: ServerConnection, answering: boolean): Promise<void>
   read(live: Iterable<ServerConnection>): Promise<EnvironmentCounts>
 }

@@ -1,4 +1,4 @@
-/** Variables a tool server gets from us without asking: what programs need to start, and nothing that is a secret. */
+/** Variables that a tool server inherits from us: those that programs need to start, and no secrets. */
 const inherited = new Set([
   'PATH',
   'HOME',
@@ -30,7 +30,7 @@ const inherited = new Set([
   'WINDIR',
 ])
 
-/** The variables of a child process: a clean set from `processEnvironment`, and those that the configuration declares. */
+/** Variables of a child process: a clean set from `processEnvironment`, and those that the configuration declares. */
 export function childEnvironment(
   declared: Readonly<Record<string, string>>,
   processEnvironment: Readonly<Record<string, string | undefined>>,

@@ -2,22 +2,25 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 
-/** The address and token of a running environment, for the agents of its project; the file is readable by its owner alone. */
+/** Address and token of a running environment, for the agents of its project. Only the owner can read the file. */
 export interface EnvironmentConnection {
   readonly version: 1
   /** `http://127.0.0.1:8000/mcp` */
   readonly url: string
   /** Bearer token of connections. */
   readonly token: string
-  /** Process that serves. */
+  /** Id of the serving process. */
   readonly pid: number
 }
 
-/** Folder of a project's environment, and in it the file of a running one. */
+/** Folder of a project's environment, and the file in it that describes a running one. */
 export const environmentFolder = join('.aworld-train', 'environment')
 export const connectionFileName = 'connection.json'
 
-/** The environment that was started in `directory` or, next, in the folders above it; `null` where none was. Throws CONFIG_INVALID for an unreadable file. */
+/**
+ * Finds the environment that was started in `directory` or in the nearest folder above it; `null` if there is none. Throws
+ * CONFIG_INVALID for an unreadable file.
+ */
 export function findConnection(directory: string): EnvironmentConnection | null {
   for (let folder = resolve(directory); ; folder = dirname(folder)) {
     const connection = readConnection(join(folder, environmentFolder))
@@ -25,7 +28,7 @@ export function findConnection(directory: string): EnvironmentConnection | null 
   }
 }
 
-/** The environment whose files stand in `folder`; `null` where none runs. */
+/** Reads the environment whose files are in `folder`; `null` if none runs. */
 export function readConnection(folder: string): EnvironmentConnection | null {
   const file = join(folder, connectionFileName)
   let text: string

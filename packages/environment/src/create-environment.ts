@@ -6,8 +6,8 @@ import { openRolloutLease } from './rollout-lease.ts'
 import { createServerPool } from './server-pool.ts'
 
 /**
- * An environment of MCP servers: one lease a rollout, each with its own directory and connections and, for a stdio server that is not
- * stateless, a fresh process. Its tools reject with CONFIG_INVALID, ENVIRONMENT_START_FAILED or ENVIRONMENT_TOOLS_CHANGED.
+ * Creates an environment of MCP servers. Each rollout has one lease, with its own directory and connections and, for a stdio server that is
+ * not stateless, a fresh process. Its tools reject with CONFIG_INVALID, ENVIRONMENT_START_FAILED or ENVIRONMENT_TOOLS_CHANGED.
  */
 export function createEnvironment(environmentOptions: EnvironmentOptions = {}): Environment {
   const options = resolveOptions(environmentOptions)

@@ -167,7 +167,7 @@ interface StubRequest {
   readonly method: string
 }
 
-/** A server of one tool, whose calls `answerCall` answers; every other request has its answer in JSON. */
+/** A server of one tool, whose calls `answerCall` answers. Every other request is answered with JSON. */
 async function startStub(
   answerCall: (request: StubRequest, response: ServerResponse, number: number) => void,
   tools: readonly unknown[] = [],
@@ -249,7 +249,7 @@ describe('a call of a server over HTTP', () => {
     await expect.poll(() => sent).toHaveLength(1)
     controller.abort(new Error('enough'))
     await expect(waiting).rejects.toThrow('enough')
-    // The first call would be sent before this one has waited.
+    // By then, the first call would already have been sent.
     expect((await call(lease, 'look')).content).toBe('seen')
     expect(new Set(sent.slice(1)).size).toBe(1)
     expect(sent).toHaveLength(3)

@@ -2,25 +2,28 @@ import type { ProgramJail } from '@aworld-train/core'
 
 /** Settings of `createEnvironment`. */
 export interface EnvironmentOptions {
-  /** Folder that relative commands, script arguments and `cwd` are resolved from; the process's own by default. */
+  /** Folder that relative commands, script arguments and `cwd` are resolved from. Default: the process's own. */
   readonly baseDirectory?: string | undefined
-  /** Values for `${NAME}` in the configuration; `process.env` by default. */
+  /** Values for `${NAME}` in the configuration. Default: `process.env`. */
   readonly variables?: Readonly<Record<string, string | undefined>> | undefined
-  /** Longest accepted tool result in bytes of text; 1 MiB by default. */
+  /** Longest accepted tool result in bytes of text. Default: 1 MiB. */
   readonly maxResultBytes?: number | undefined
-  /** Deadline of a call where the server's configuration names none, in milliseconds; 120,000 by default. */
+  /** Deadline of a call in milliseconds if the server's configuration names none. Default 120,000. */
   readonly callTimeoutMs?: number | undefined
-  /** Deadline for starting a server and listing its tools, in milliseconds; 30,000 by default. */
+  /** Deadline for starting a server and listing its tools, in milliseconds. Default 30,000. */
   readonly startTimeoutMs?: number | undefined
-  /** How long a server may take before it is killed, in milliseconds: to leave when it is closed, to answer anything when a call hung or was cancelled; 2,000 by default. */
+  /**
+   * How long a server may take before it is killed, in milliseconds: to leave when it is closed, and to answer anything when a call hung
+   * or was cancelled. Default 2,000.
+   */
   readonly graceMs?: number | undefined
-  /** Sets of fresh processes kept ready per agent whose stdio servers are not stateless; 1 by default. */
+  /** Sets of fresh processes kept ready for each agent whose stdio servers are not stateless. Default 1. */
   readonly warmProcesses?: number | undefined
-  /** Opens the jail of the servers whose configuration has `sandbox`; called when the first of them starts. Without it they do not start. */
+  /** Opens the jail for servers whose configuration has `sandbox`. Called when the first of them starts; without it they do not start. */
   readonly openProgramJail?: (() => Promise<ProgramJail>) | undefined
 }
 
-/** The same with every default filled in. */
+/** The settings with every default filled in. */
 export interface ResolvedOptions {
   readonly baseDirectory: string
   readonly variables: Readonly<Record<string, string | undefined>>

@@ -242,7 +242,7 @@ describe('a bad server', () => {
       const dead = { command: 'node', args: ['-e', 'process.exit(1)'], stateless }
       const started = Date.now()
       await expect(openLease(environmentWith(), { silent, dead })).rejects.toMatchObject({ details: { server: 'dead' } })
-      // The silent one has 20 s.
+      // The silent server alone would take 20 s.
       expect(Date.now() - started).toBeLessThan(10_000)
     }
   })

@@ -12,12 +12,12 @@ import { sendPatiently } from './send-patiently.ts'
 import type { HttpDefinition } from './server-definition.ts'
 import { invalidAnswerCode, streamEndCode } from './tool-result.ts'
 
-/** The error of a body that is not read to its end. */
+/** The error for a body that is not read to its end. */
 export class InvalidAnswerError extends Error {}
 
 export interface HttpTransport {
   readonly transport: Transport
-  /** Ends the server's session, where there is one, and closes the sockets. */
+  /** Ends the server's session, if there is one, and closes the sockets. */
   close(): Promise<void>
 }
 
@@ -25,13 +25,13 @@ export interface HttpTransport {
 export interface RequestIdentity {
   /** Headers that tell a remote server whose calls these are. */
   readonly identity: Readonly<Record<string, string>>
-  /** `Authorization` of a lease on the server, in place of the configured one. */
+  /** `Authorization` of a lease on the server, instead of the configured one. */
   readonly authorization?: (() => string) | undefined
 }
 
 /**
- * The SDK's HTTP transports over a pool of our own that never gives up on a slow answer: deadlines are the caller's.
- * An answer in JSON that is longer than `maxMessageBytes` or not UTF-8 fails with InvalidAnswerError.
+ * Creates the SDK's HTTP transport over a pool of our own that never gives up on a slow answer: deadlines are the caller's. An answer in
+ * JSON that is longer than `maxMessageBytes` or not UTF-8 fails with InvalidAnswerError.
  */
 export function createHttpTransport(
   { kind, url, headers, callTimeoutMs }: HttpDefinition,
@@ -39,7 +39,7 @@ export function createHttpTransport(
   maxMessageBytes: number,
 ): HttpTransport {
   const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 })
-  /** Requests by their ids, each with what ends its wait: one that is cancelled is not sent again. */
+  /** Controllers that end the wait of each request, by its id. A cancelled request is not sent again. */
   const requests = new Map<unknown, AbortController>()
   const post = async (send: () => ReturnType<typeof undiciFetch>, { body, signal }: RequestInit) => {
     const { id, method, params } = JSON.parse(String(body)) as { id?: unknown; method?: string; params?: { requestId?: unknown } }
@@ -78,20 +78,20 @@ export function createHttpTransport(
   }
 }
 
-/** The SDK's transport, and every request has an answer: an error where its stream ends before the answer came. */
+/** The SDK's transport, in which every request gets an answer: an error if its stream ends before the answer. */
 class AnsweringTransport extends StreamableHTTPClientTransport {
   override async send(message: JSONRPCMessage | JSONRPCMessage[], options?: TransportSendOptions): Promise<void> {
     const isRequest = !Array.isArray(message) && 'method' in message && 'id' in message
-    // Whoever listens to a stream of notifications deals with its end.
+    // The listener of a stream of notifications deals with its end.
     if (!isRequest || options?.onRequestStreamEnd) return await super.send(message, options)
     const error = { code: streamEndCode, message: 'the stream of its answer ended before the answer' }
-    // An answer that came before has settled the request, and the error is of no request then.
+    // If the answer came before, it has settled the request, and this error belongs to no request.
     const onRequestStreamEnd = () => this.onmessage?.({ jsonrpc: '2.0', id: message.id, error })
     await super.send(message, { ...options, onRequestStreamEnd })
   }
 }
 
-/** Tells the server to forget the session; one that does not answer is left to do so by itself. */
+/** Tells the server to forget the session. A server that does not answer forgets it by itself. */
 async function endSession(transport: StreamableHTTPClientTransport): Promise<void> {
   const deadline = new AbortController()
   const late = delay(1_000, undefined, { signal: deadline.signal })
@@ -101,8 +101,8 @@ async function endSession(transport: StreamableHTTPClientTransport): Promise<voi
 }
 
 /**
- * Passes bytes on while they may be an answer. Other bytes fail the body; in a stream of events, where the SDK would go on waiting,
- * it becomes the answer to `request`.
+ * Passes bytes on while they may be an answer. Other bytes fail the body. In a stream of events, where the SDK would go on waiting, the
+ * error becomes the answer to `request`.
  */
 function checkedBytes(maxBytes: number, request: string | null): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder('utf-8', { fatal: true })

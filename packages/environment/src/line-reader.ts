@@ -1,4 +1,4 @@
-/** What is kept of a line that was longer than the limit. */
+/** The beginning of a line that was longer than the limit, and its length. */
 export interface OversizedLine {
   readonly bytes: number
   readonly head: string
@@ -14,7 +14,7 @@ export interface LineReaderOptions {
 
 const keptBytes = 256
 
-/** Cuts a byte stream at its newlines; a line beyond the limit is counted and dropped as it comes, so memory stays bounded. */
+/** Cuts a byte stream at its newlines. A line beyond the limit is counted and dropped as it comes, so memory stays bounded. */
 export function createLineReader({ maxBytes, onLine, onOversized }: LineReaderOptions): (chunk: Buffer) => void {
   let parts: Buffer[] = []
   let bytes = 0

@@ -7,7 +7,7 @@ export interface OfferedTools {
   readonly hidden: ReadonlySet<string>
 }
 
-/** A tool as the agent knows it, and whose it is: `owner` is the index of its server. */
+/** A tool as the agent knows it. `owner` is the index of its server. */
 export interface NamedTool {
   readonly definition: ToolDefinition
   readonly owner: number
@@ -15,8 +15,8 @@ export interface NamedTool {
 }
 
 /**
- * The tools of several servers under one roof: by their own name where only one server has it, else as `server__tool`.
- * Hidden tools are left out. Throws CONFIG_INVALID where two would still have one name.
+ * Names the tools of several servers: by their own name if only one server has it, else as `server__tool`. Hidden tools are left out.
+ * Throws CONFIG_INVALID if two would still have one name.
  */
 export function nameTools(offers: readonly OfferedTools[]): ReadonlyMap<string, NamedTool> {
   const visible = offers.map(({ tools, hidden }) => tools.filter(({ name }) => !hidden.has(name)))

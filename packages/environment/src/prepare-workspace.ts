@@ -7,12 +7,12 @@ import { childEnvironment } from './child-environment.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 import { killTree } from './process-guard.ts'
 
-/** What a command that failed printed last, in characters. */
+/** Characters of a failed command's last output that are shown. */
 const shownOutput = 2_000
 
 /**
- * Lays a task's files and those of its set-up into the directory, then runs the commands of the set-up there, one after the other.
- * Rejects with ENVIRONMENT_START_FAILED: a rollout without its workspace has no result.
+ * Puts a task's files and those of its set-up into the directory, then runs the commands of the set-up there, one after the other. Rejects
+ * with ENVIRONMENT_START_FAILED, because a rollout without its workspace has no result.
  */
 export async function prepareWorkspace(
   { id, files = [], setup = {} }: LeaseTask,
@@ -48,7 +48,7 @@ export async function prepareWorkspace(
   }
 }
 
-/** Runs a command by the shell of the platform, and ends it with all that it started when the signal or the start timeout comes first. */
+/** Runs a command in the shell of the platform. When the signal or the start timeout comes first, it is ended with all that it started. */
 async function runCommand(command: string, directory: string, options: ResolvedOptions, signal: AbortSignal) {
   const env = childEnvironment({ AWORLD_TRAIN_DIRECTORY: directory }, options.variables)
   const child = spawn(command, {

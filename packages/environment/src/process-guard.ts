@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs'
 const guardMark = Symbol.for('aworld-train.process-guard')
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Remembers what must not outlive us, and removes it when our process ends in any way but SIGKILL. */
+/** Remembers what must not outlive this process, and removes it when the process ends in any way but SIGKILL. */
 export interface ProcessGuard {
   addProcess(pid: number): void
   removeProcess(pid: number): void
@@ -14,13 +14,13 @@ export interface ProcessGuard {
   close(): void
 }
 
-/** Ends a process that we started as the leader of its group, and everything that it started. */
+/** Ends a process that was started as the leader of its group, and everything that it started. */
 export function killTree(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   try {
     if (process.platform === 'win32') spawnSync('taskkill', ['/pid', String(pid), '/T', '/F'], { stdio: 'ignore', windowsHide: true })
     else process.kill(-pid, signal)
   } catch {
-    // It has gone already.
+    // The process is already gone.
   }
 }
 

@@ -1,6 +1,6 @@
 import { SdkHttpError } from '@modelcontextprotocol/client'
 
-/** The messages of an error and of what caused it; the last is mostly the one that helps. */
+/** The messages of an error and of its causes. The last is usually the one that helps. */
 export function reasonOf(error: unknown): string {
   const messages: string[] = []
   for (let one = error; one instanceof Error && messages.length < 5; one = one.cause ?? (one as AggregateError).errors?.[0]) {

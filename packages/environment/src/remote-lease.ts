@@ -15,17 +15,17 @@ export interface RemoteLease {
   close(): Promise<void>
 }
 
-/** Statuses of a server that is no environment server: the path is unknown, or the token is not for it. */
+/** Statuses that show that a server is no environment server: it does not know the path, or the token is not for it. */
 const leasesNothing: ReadonlySet<number> = new Set([401, 403, 404, 405, 501])
-/** How long the server may take to forget a lease; it does so by itself later. */
+/** How long the server may take to forget a lease. Later it does so by itself. */
 const closeMs = 10_000
-/** A token is renewed at this part of its time. */
+/** Share of a token's time after which it is renewed. */
 const renewAt = 0.5
 
 /**
- * Leases a workspace from the environment server that `definition` leads to, lays the task's files and those of its set-up into it,
- * and runs the commands of the set-up; `null` where that server leases nothing, as any other MCP server. The lease is renewed until it is
- * closed. Rejects with ENVIRONMENT_START_FAILED.
+ * Leases a workspace from the environment server of `definition`, puts the task's files and those of its set-up into it, and runs the
+ * commands of the set-up. `null` if that server leases nothing, like any other MCP server. The lease is renewed until it is closed. Rejects
+ * with ENVIRONMENT_START_FAILED.
  */
 export async function openRemoteLease(
   definition: HttpDefinition,
@@ -99,7 +99,7 @@ export async function openRemoteLease(
 
   try {
     const put = (file: string, bytes: Buffer) => check(`the file ${file} was not taken`, sendFile(file, bytes))
-    // Not by `fetch`, which copies a body before it sends it: for 10 MB that takes longer than the file takes to be sent and written.
+    // `fetch` copies a body before it sends it. For 10 MB that takes longer than sending and writing the file.
     const sendFile = async (file: string, bytes: Buffer) => {
       const url = `${root}${path}/files/${file.split('/').map(encodeURIComponent).join('/')}`
       const abort = within()

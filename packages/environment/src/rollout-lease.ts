@@ -13,7 +13,7 @@ import { suggestion } from './suggestion.ts'
 
 export interface RolloutLeaseOptions {
   readonly request: LeaseRequest
-  /** Tells rollouts of this environment from those of equal names that another run has on the same environment server. */
+  /** Distinguishes rollouts of this environment from equally named ones of another run on the same environment server. */
   readonly run: string
   readonly pool: ServerPool
   readonly options: ResolvedOptions
@@ -22,14 +22,14 @@ export interface RolloutLeaseOptions {
   readonly onSandbox: (sandbox: LeasedSandbox) => void
 }
 
-/** One lease: a directory, and one process for each stdio server that its agents configure, equal ones together. */
+/** Opens a lease: a directory, and one process for each distinct stdio server that its agents configure. */
 export function openRolloutLease({ request, run, pool, options, onClose, onSandbox }: RolloutLeaseOptions): EnvironmentLease {
   let directory: string | null = null
-  /** Slots by the server's identity; for a server over HTTP by agent too, because its requests name the agent. */
+  /** Slots by the server's identity. For a server over HTTP they are by agent too, because its requests name the agent. */
   const slots = new Map<string, ServerSlot>()
   let prepared: Promise<void> | null = null
   let closing: Promise<void> | null = null
-  /** Agents that ask at the same time are served one after the other: the second finds what the first started. */
+  /** Agents that ask at the same time are served one after the other, so that the second finds what the first started. */
   let queue: Promise<unknown> = Promise.resolve()
   const closed = new AbortController()
   const lost = new AbortController()
@@ -38,10 +38,10 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     directory ??= pool.makeDirectory()
     return directory
   }
-  /** The leases on environment servers, by the address of each; `null` for a server that leases nothing. */
+  /** Leases on environment servers, by address; `null` for a server that leases nothing. */
   const remotes = new Map<string, Promise<RemoteLease | null>>()
   const leaseRemotely = (definition: ServerDefinition, signal: AbortSignal): Promise<RemoteLease | null> => {
-    // Only a server that mounts others by this header may be one of environments.
+    // Only a server that mounts others by this header can be an environment server.
     if (definition.kind !== 'streamable-http' || !hasHeader(definition, 'MCP_SERVERS')) return Promise.resolve(null)
     const { href } = definition.url
     const open = async () => {
@@ -56,7 +56,7 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
   const place = async (definition: ServerDefinition, agent: string, signal: AbortSignal) => ({
     authorization: (await leaseRemotely(definition, signal))?.authorization,
     directory: definition.kind === 'stdio' ? makeDirectory() : options.baseDirectory,
-    // Remote servers keep their state under this id; AWorld's servers read it too.
+    // Remote servers keep their state under this id, which AWorld's servers read too.
     identity: { SESSION_ID: encodeURIComponent(`${request.rollout}.${request.attempt}.${agent}`) },
   })
   const slotKey = ({ kind, identity }: ServerDefinition, agent: string) => (kind === 'stdio' ? identity : `${identity}\n${agent}`)
@@ -73,7 +73,7 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     ) as StdioDefinition[]
     const isFirst = directory === null
     let kit: Promise<ServerKit> | undefined
-    /** The processes of the first agent may be ready; what another agent adds is started in the same directory. */
+    /** The processes of the first agent may be warm. Those that another agent adds are started in the same directory. */
     const takeKit = (together: AbortSignal) => {
       kit ??= pool.takeKit(processes, together).then((ready) => {
         directory = ready.directory
@@ -96,7 +96,7 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
         (together: AbortSignal) =>
           openSlot(key, definition, together),
     )
-    // Servers that have started end when the lease closes, as after every failure.
+    // Servers that have started end when the lease closes, as they do after every failure.
     await allOrNone(starts, async () => {}, signal)
     return selected.map(({ definition }) => slots.get(slotKey(definition, agent))!)
   }
@@ -111,7 +111,8 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
       await prepared
     }
     const { files = [], setup } = request.task
-    // A link that a jailed server lays into the directory would lead what is written there to files of the machine.
+    // The workspace is prepared before jailed servers start, because a link that such a server makes in the directory could lead writes to
+    // files of the machine.
     if ((files.length > 0 || setup) && inDirectory.some(({ jail }) => jail)) await prepare()
     const opened = await openSlots(selected, selection.agent, signal)
     await prepare()

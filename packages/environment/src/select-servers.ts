@@ -5,7 +5,7 @@ import type { ResolvedOptions } from './environment-options.ts'
 import { type ServerDefinition, toServerDefinition } from './server-definition.ts'
 import { suggestion } from './suggestion.ts'
 
-/** A server a rollout uses, and the tools of it that the agent must not see. */
+/** A server that a rollout uses, and its tools that the agent must not see. */
 export interface SelectedServer {
   readonly definition: ServerDefinition
   readonly hidden: ReadonlySet<string>
@@ -14,9 +14,8 @@ export interface SelectedServer {
 type Selection = Pick<ToolSelection, 'mcpConfig' | 'mcpServers' | 'hiddenTools'>
 
 /**
- * The servers of a lease in the order of the configuration, without the disabled ones.
- * A name in `mcpServers` is a key of the configuration, or a tool server that an `MCP_SERVERS` header mounts.
- * Throws CONFIG_INVALID for an unknown name.
+ * Selects the servers of a lease in the order of the configuration, without the disabled ones. A name in `mcpServers` is a key of the
+ * configuration, or a tool server that an `MCP_SERVERS` header mounts. Throws CONFIG_INVALID for an unknown name.
  */
 export function selectServers({ mcpConfig, mcpServers, hiddenTools }: Selection, options: ResolvedOptions): SelectedServer[] {
   const configs = mcpConfig?.mcpServers

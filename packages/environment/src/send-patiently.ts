@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { retryAfterMs } from '@aworld-train/core'
 
-/** Statuses of a server that is busy; with `Retry-After` it has not begun with the request and says when it will. */
+/** Statuses of a busy server. With `Retry-After` it has not begun the request and says when it will. */
 const busy: ReadonlySet<number> = new Set([429, 503])
-/** A server that asks for no pause is not wantedMs again at once. */
+/** A server that asks for no pause is not asked again at once. */
 const shortestPauseMs = 100
 
 interface Answer {
@@ -12,7 +12,7 @@ interface Answer {
   readonly body: { cancel(): Promise<void> } | null
 }
 
-/** Sends again when a busy server says that it may be, for `limitMs` in all; throws where the server asks for more. */
+/** Sends again when a busy server allows it, for at most `limitMs` in all. Throws if the server asks for a longer pause. */
 export async function sendPatiently<Answered extends Answer>(
   send: () => Promise<Answered>,
   limitMs: number,

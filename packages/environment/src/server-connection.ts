@@ -15,18 +15,18 @@ import { invalidAnswerCode, invalidResult, streamEndCode, toToolResult } from '.
 /** A started server and the one connection to it. */
 export interface ServerConnection {
   readonly definition: ServerDefinition
-  /** As the server listed them when it started. */
+  /** Tools that the server listed when it started. */
   readonly tools: readonly ToolDefinition[]
   readonly alive: boolean
-  /** The server has announced another list of tools. */
+  /** Whether the server has announced another list of tools. */
   readonly toolsChanged: boolean
-  /** Rejects with TOOL_TIMEOUT, TOOL_SERVER_DIED, or the reason of an aborted signal; everything else is a result. */
+  /** Calls a tool. Rejects with TOOL_TIMEOUT, TOOL_SERVER_DIED, or the reason of an aborted signal. Everything else is a result. */
   call(tool: string, input: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<ToolResult>
   /** Whether the server answers anything within the grace period. */
   answers(): Promise<boolean>
   /** Calls sent over this connection. */
   readonly sentCalls: number
-  /** Calls by the server's own count; `null` where it keeps none or does not answer. */
+  /** Calls by the server's own count; `null` if it keeps none or does not answer. */
   servedCalls(): Promise<number | null>
   /** Ends the server by force. */
   kill(): Promise<void>
@@ -36,7 +36,7 @@ export interface ServerConnection {
 export interface ConnectionContext {
   readonly options: ResolvedOptions
   readonly guard: ProcessGuard
-  /** The jail of the servers that run in one, opened for the first. */
+  /** Returns the jail for servers that run in one, opened for the first. */
   jail(definition: StdioDefinition): Promise<ProgramJail>
   /** The protocol era of each server, by its identity, so that only the first connection asks. */
   readonly eras: Map<string, PriorDiscovery>
@@ -47,10 +47,10 @@ export interface ConnectionPlace extends RequestIdentity {
   readonly directory: string
 }
 
-/** A server did not answer in the time that it has to start. */
+/** The error for a server that did not answer within its time to start. */
 class SilentServerError extends Error {}
 
-/** Where a server that counts says how many calls it has served. */
+/** Resource in which a counting server reports how many calls it has served. */
 const callsResource = 'stats://calls'
 
 /** Starts a server, or reaches a remote one, and lists its tools. Rejects with ENVIRONMENT_START_FAILED. */
@@ -96,7 +96,7 @@ function createLink(
   { options, guard }: ConnectionContext,
   jail: ProgramJail | null,
 ): Link {
-  // JSON may need six bytes for one byte of text, and the message has more than the text.
+  // JSON may need six bytes for one byte of text, and a message holds more than the text.
   const maxMessageBytes = 6 * options.maxResultBytes + 65_536
   if (definition.kind !== 'stdio') {
     const http = createHttpTransport(definition, { identity, authorization }, maxMessageBytes)
@@ -123,7 +123,10 @@ function spawnServer({ command, args, env, cwd }: StdioDefinition, directory: st
   })
 }
 
-/** A server that several rollouts share has a directory in memory: none of theirs, and not the base directory, which is the user's. */
+/**
+ * A server that several rollouts share has a directory in memory. It gets neither a rollout's directory nor the base
+ * directory, which is the user's.
+ */
 function spawnInJail(jail: ProgramJail, { command, args, env, stateless, jail: own }: StdioDefinition, directory: string): ChildProcess {
   return jail.spawn({
     command: [command, ...args],
@@ -143,7 +146,7 @@ async function connect(
   let toolsChanged = false
   let alive = true
   const { startTimeoutMs } = definition
-  // Our own deadline of a start comes first; those of the SDK are longer.
+  // Our own deadline of a start comes first, so those of the SDK are longer.
   const timeout = startTimeoutMs + 1_000
   const client = new Client(
     { name: 'aworld-train', version: '0.1.0' },
@@ -165,7 +168,7 @@ async function connect(
   client.onclose = () => {
     alive = false
   }
-  // The stream on which a server of the older transport answers is gone, and with it every answer that was due.
+  // The stream on which a server of the older transport answers is gone, and with it every pending answer.
   client.onerror = (error) => {
     if (error instanceof SseError) void client.close()
   }
@@ -176,7 +179,7 @@ async function connect(
   let tools: ToolDefinition[]
   try {
     await client.connect(link.transport, { timeout, ...(prior ? { prior } : {}) })
-    // The SDK subscribes by itself only where it asks the server which protocol it speaks.
+    // The SDK subscribes by itself only if it asks the server which protocol it speaks.
     if (prior?.kind === 'modern' && client.getServerCapabilities()?.tools?.listChanged)
       await client.listen({ toolsListChanged: true }, { timeout, signal: deadline })
     tools = (await client.listTools({}, { timeout, signal: deadline })).tools.map(toToolDefinition)
@@ -209,7 +212,7 @@ async function connect(
       try {
         const result = await client.callTool(
           { name: tool, arguments: input },
-          // A server that tells of its progress is at work, so its time begins again; the budget of the rollout goes on.
+          // A server that reports progress is at work, so its time begins again. The budget of the rollout goes on.
           { timeout: definition.callTimeoutMs, signal: callSignal, onprogress: () => {}, resetTimeoutOnProgress: true },
         )
         return toToolResult(tool, result, options.maxResultBytes)
@@ -242,10 +245,10 @@ async function connect(
   }
 }
 
-/** Translates the errors with which the SDK rejects a call: into an answer for the model, or into a TrainError to throw. */
+/** Translates the SDK's errors of a call into an answer for the model, or throws a TrainError. */
 function toAnswer(error: unknown, tool: string, definition: ServerDefinition, link: Link): ToolResult {
   const record = error instanceof ProtocolError ? ErrorRecord.safeParse(error.data).data : undefined
-  // An environment server says which of its errors are faults of the environment, and no answers for the model.
+  // An environment server marks which of its errors are faults of the environment and not answers for the model.
   if (record?.boundary === 'environment' && record.code in errorCatalogue)
     throw new TrainError(record.code as ErrorCode, record.message, { cause: error, details: { server: definition.name, tool } })
   if (error instanceof ProtocolError && error.code !== streamEndCode) {

@@ -8,9 +8,9 @@ import type { ResolvedOptions } from './environment-options.ts'
 interface CommonDefinition {
   readonly name: string
   readonly callTimeoutMs: number
-  /** For starting it and listing its tools. */
+  /** Deadline for starting it and listing its tools. */
   readonly startTimeoutMs: number
-  /** One process or connection may serve several rollouts. */
+  /** Whether one process or connection may serve several rollouts. */
   readonly stateless: boolean
   /** Equal for servers that are started in the same way. */
   readonly identity: string
@@ -22,13 +22,13 @@ export interface StdioDefinition extends CommonDefinition {
   readonly command: string
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** `null`: the directory of the lease. */
+  /** Working directory; `null` for the directory of the lease. */
   readonly cwd: string | null
-  /** Set where it runs in a jail: what it reads there beside what it is made of. */
+  /** Set if it runs in a jail: paths that it reads there besides its own program. */
   readonly jail: { readonly readable: readonly string[] } | null
 }
 
-/** A server that runs already, at an address. */
+/** A server that already runs at an address. */
 export interface HttpDefinition extends CommonDefinition {
   readonly kind: 'streamable-http' | 'sse'
   readonly url: URL
@@ -53,7 +53,7 @@ const knownKeys = [
   'stateless',
   'sandbox',
 ]
-/** Paths at which a jail has what is its own. */
+/** Paths at which a jail has files of its own. */
 const ownOfJails = ['/', '/dev', '/proc', '/tmp']
 const kinds: Readonly<Record<string, ServerDefinition['kind']>> = {
   stdio: 'stdio',
@@ -65,8 +65,8 @@ const kinds: Readonly<Record<string, ServerDefinition['kind']>> = {
 }
 
 /**
- * Reads one entry of `mcpServers`.
- * Throws CONFIG_INVALID that names the server, the key and the remedy; keys that are near misses of known ones are refused, others ignored.
+ * Reads one entry of `mcpServers`. Throws CONFIG_INVALID that names the server, the key and the remedy. Keys that are near misses of known
+ * ones are refused; others are ignored.
  */
 export function toServerDefinition(name: string, config: McpServerConfig, options: ResolvedOptions): ServerDefinition {
   const fail = (problem: string): never => {
@@ -113,7 +113,7 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
   const common = {
     name,
     callTimeoutMs: seconds === undefined ? options.callTimeoutMs : seconds * 1000,
-    // A short deadline is meant for calls alone; a long one shows that the server is slow, so its start may take as long.
+    // A short deadline is meant only for calls. A long one shows that the server is slow, so its start may take as long.
     startTimeoutMs: Math.max(options.startTimeoutMs, (seconds ?? 0) * 1000),
     stateless: config.stateless === true,
   }
@@ -140,13 +140,15 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
   return { ...common, kind, url, headers, identity: JSON.stringify([name, kind, url.href, headers, common]) }
 }
 
-/** `node` is the Node that runs us, so that a server needs nothing on the PATH; a relative path is one from the base. */
+/**
+ * `node` is the Node that runs this process, so that a server needs nothing on the PATH. A relative path is relative to the base directory.
+ */
 function resolveCommand(command: string, baseDirectory: string): string {
   if (command === 'node') return process.execPath
   return /[/\\]/.test(command) ? resolve(baseDirectory, command) : command
 }
 
-/** Servers run in a directory of their own, so an argument that names a file beside the configuration becomes absolute. */
+/** Servers run in a directory of their own. An argument that names a file beside the configuration therefore becomes absolute. */
 function resolveArgument(argument: string, baseDirectory: string): string {
   if (/^\.\.?[/\\]/.test(argument)) return resolve(baseDirectory, argument)
   if (argument === '' || argument.startsWith('-')) return argument

@@ -9,30 +9,30 @@ import { createProcessGuard } from './process-guard.ts'
 import { type ConnectionContext, type ConnectionPlace, openConnection, type ServerConnection } from './server-connection.ts'
 import type { ServerDefinition, StdioDefinition } from './server-definition.ts'
 
-/** A directory, and a fresh process for each stdio server that one rollout has for itself. */
+/** A directory, with a fresh process for each stdio server that one rollout has for itself. */
 export interface ServerKit {
   readonly directory: string
   readonly connections: ReadonlyMap<string, ServerConnection>
 }
 
-/** Every server of an environment: the shared ones, those of the leases, and those that wait for one. */
+/** All servers of an environment: shared ones, those of leases, and those that wait for a lease. */
 export interface ServerPool {
   readonly counter: CallCounter
-  /** The one connection to a stateless server, started again when it is gone. */
+  /** Returns the one connection to a stateless server, which is started again when it is gone. */
   shared(definition: ServerDefinition, signal: AbortSignal): Promise<ServerConnection>
-  /** A fresh kit, from the warm ones where there is one; the next is started meanwhile. */
+  /** Returns a fresh kit, a warm one if there is one, and starts the next. */
   takeKit(definitions: readonly StdioDefinition[], signal: AbortSignal): Promise<ServerKit>
   open(definition: ServerDefinition, place: ConnectionPlace, signal: AbortSignal): Promise<ServerConnection>
   /** Reads the server's count and closes it. */
   retire(connection: ServerConnection): Promise<void>
-  /** Ends a server that hangs or is dead; it counts as lost once. */
+  /** Ends a server that hangs or is dead. It counts as lost once. */
   discard(connection: ServerConnection): Promise<void>
   makeDirectory(): string
   live(): Iterable<ServerConnection>
   close(): Promise<void>
 }
 
-/** Starts nothing before it is asked; `close` ends everything it started and removes its directories. */
+/** Creates a pool that starts nothing before it is asked. `close` ends everything it started and removes its directories. */
 export function createServerPool(options: ResolvedOptions, onSandbox: (sandbox: LeasedSandbox) => void): ServerPool {
   const guard = createProcessGuard()
   const root = makeOwnFolder('aworld-train-environment-')
@@ -169,12 +169,15 @@ export function createServerPool(options: ResolvedOptions, onSandbox: (sandbox: 
 async function openJail({ openProgramJail }: ResolvedOptions, root: string): Promise<ProgramJail> {
   if (!openProgramJail) throw new Error('this environment was created without a jail; give it "openProgramJail".')
   const jail = await openProgramJail()
-  // Where this process is root, jails run as other users, who pass through here to the directory of their lease and see no others.
+  // If this process is root, jails run as other users. They pass through here to the directory of their lease and see no others.
   chmodSync(root, 0o711)
   return jail
 }
 
-/** What all of `starts` resolve to. The first failure ends the others at once and is what this rejects with; what had started is undone. */
+/**
+ * Resolves to the results of all `starts`. The first failure aborts the others at once and is the rejection;
+ * results that had started are undone.
+ */
 export async function allOrNone<Started>(
   starts: readonly ((signal: AbortSignal) => Promise<Started>)[],
   undo: (started: Started) => Promise<void>,
@@ -196,7 +199,7 @@ export async function allOrNone<Started>(
   throw failure.signal.reason
 }
 
-/** The error that stops a run when a server does not offer the tools that it offered before. */
+/** The error that stops a run when a server no longer offers the same tools. */
 export function toolsChangedError(server: string): TrainError {
   const message = `The MCP server "${server}" changed its list of tools during the run; keep it constant, or start a new run.`
   return new TrainError('ENVIRONMENT_TOOLS_CHANGED', message, { details: { server } })

@@ -3,16 +3,16 @@ import type { ServerConnection } from './server-connection.ts'
 import type { ServerDefinition } from './server-definition.ts'
 import { type ServerPool, toolsChangedError } from './server-pool.ts'
 
-/** A server as one lease has it. */
+/** One lease's view of a server. */
 export interface ServerSlot {
   readonly definition: ServerDefinition
-  /** What the server offered when the lease began. */
+  /** Connection at the beginning of the lease, with the tools that the server offered then. */
   readonly connection: ServerConnection
   call(tool: string, input: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<ToolResult>
   close(): Promise<void>
 }
 
-/** A slot on a stateless server, which keeps nothing: a lost process is started again, and costs only the calls that were under way. */
+/** A slot on a stateless server. A lost process is started again and costs only the calls under way. */
 export async function sharedSlot(pool: ServerPool, definition: ServerDefinition, signal: AbortSignal): Promise<ServerSlot> {
   const first = await pool.shared(definition, signal)
   return {
@@ -24,7 +24,7 @@ export async function sharedSlot(pool: ServerPool, definition: ServerDefinition,
       try {
         return await connection.call(tool, input, callSignal)
       } catch (error) {
-        // One slow call must not cost the others their server; one that answers nothing must.
+        // One slow call must not cost the others their server, but a server that answers nothing must go.
         if (isCode(error, 'TOOL_TIMEOUT') && connection.alive && !(await connection.answers())) await pool.discard(connection)
         if (isCode(error, 'TOOL_SERVER_DIED')) await pool.discard(connection)
         throw error
@@ -35,8 +35,8 @@ export async function sharedSlot(pool: ServerPool, definition: ServerDefinition,
 }
 
 /**
- * A slot on a server of the lease's own. Where it dies, or answers nothing any more and is ended, what it kept is gone: `onLost` is called,
- * and no other takes its place.
+ * A slot on a server of the lease's own. If the server dies, or hangs and is ended, its state is gone: `onLost` is called, and
+ * no other server takes its place.
  */
 export function ownSlot(pool: ServerPool, connection: ServerConnection, onLost: (error: TrainError) => void): ServerSlot {
   const { definition } = connection

@@ -7,9 +7,9 @@ import { killTree, type ProcessGuard } from './process-guard.ts'
 import { invalidAnswerCode } from './tool-result.ts'
 
 export interface StdioTransportOptions {
-  /** Starts the process, with pipes for its input and output. Outside Windows it leads a group. */
+  /** Starts the process with pipes for input and output. Outside Windows it leads a process group. */
   readonly spawn: () => ChildProcess
-  /** Longest message that is read; a longer one fails its call alone. */
+  /** Longest message that is read. A longer one fails only its call. */
   readonly maxMessageBytes: number
   readonly graceMs: number
   readonly guard: ProcessGuard
@@ -17,21 +17,21 @@ export interface StdioTransportOptions {
 
 const stderrTailBytes = 2048
 
-/** What a program says of its end without the frames of a stack, which Node and Python indent. */
+/** A program's last words without the frames of a stack, which Node and Python indent. */
 function withoutFrames(text: string): string {
   const lines = text.split('\n')
   return lines.filter((line, index) => index === 0 || /^\S/.test(line)).join('\n')
 }
 
 /**
- * The SDK's stdio framing over a process of our own: the leader of a process group, so that ending it ends what it started.
- * An answer that is too long or not UTF-8 becomes an error of its call; the connection goes on.
+ * The SDK's stdio framing over a process of our own, which leads a process group, so that ending it ends all that it started. An answer
+ * that is too long or not UTF-8 becomes an error of its call; the connection goes on.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
   onmessage?: Transport['onmessage']
-  /** With `pid`, what the SDK recognises a stdio transport by. */
+  /** The SDK recognises a stdio transport by this and `pid`. */
   readonly stderr: null = null
   readonly #options: StdioTransportOptions
   readonly #exited = Promise.withResolvers<void>()
@@ -49,12 +49,12 @@ export class StdioTransport implements Transport {
     return this.#child?.pid ?? null
   }
 
-  /** Whether there was a process at all. */
+  /** Whether a process was started at all. */
   get wasStarted(): boolean {
     return this.#wasStarted
   }
 
-  /** How the process ended, with the end of what it wrote to stderr, stacks left out. */
+  /** The end of the process in words, with the last of its stderr, stacks left out. */
   describeEnd(): string {
     const written = withoutFrames(this.#stderrTail.toString().trim())
     return `it ${this.#ending}${written ? `; it wrote to stderr:\n${written}` : '; it wrote nothing to stderr'}`
@@ -80,7 +80,7 @@ export class StdioTransport implements Transport {
     child.once('exit', (code, signal) => {
       this.#ending = signal ? `was ended by ${signal}` : `exited with code ${code}`
       this.#child = null
-      // What it started must not outlive it, nor hold its pipes open.
+      // Processes that it started must not outlive it, nor hold its pipes open.
       killTree(child.pid!, 'SIGKILL')
       guard.removeProcess(child.pid!)
       const closed = new Promise((resolve) => child.once('close', resolve))
@@ -114,7 +114,7 @@ export class StdioTransport implements Transport {
     await this.#drained
   }
 
-  /** Ends the process politely, then by force; resolves when it and all it started have gone. */
+  /** Ends the process politely, then by force. Resolves when it and all that it started are gone. */
   async close(): Promise<void> {
     const child = this.#child
     if (child) {
@@ -145,7 +145,7 @@ export class StdioTransport implements Transport {
     try {
       message = JSON.parse(line.toString())
     } catch (cause) {
-      // Servers that print to stdout are common; only what looks like a message is worth a word.
+      // Servers that print to stdout are common. Only a line that looks like a message is reported.
       if (line[0] === 0x7b) this.onerror?.(new Error('The server sent a line that is not JSON.', { cause }))
       return
     }
@@ -154,7 +154,7 @@ export class StdioTransport implements Transport {
   }
 
   #onOversized({ bytes, head, tail }: OversizedLine): void {
-    // Either place is at the top level of the object: the first key, or the last before the closing brace.
+    // Both places are at the top level of the object: the first key, or the last before the closing brace.
     const id = /^\{(?:"jsonrpc":\s*"2\.0",\s*)?"id":\s*(\d+)/.exec(head) ?? /,\s*"id":\s*(\d+)\s*\}\s*$/.exec(tail)
     const problem = `is ${bytes} bytes long; at most ${this.#options.maxMessageBytes} are read`
     if (id) this.#refuse(Number(id[1]), problem)

@@ -1,6 +1,6 @@
 import { suggest } from '@aworld-train/core'
 
-/** `; did you mean "x"?` where there is a near name, `; there is …` where there is not. */
+/** `; did you mean "x"?` if there is a near name, else `; there is …`. */
 export function suggestion(name: string, candidates: readonly string[]): string {
   const near = suggest(name, candidates)
   if (near) return `; did you mean "${near}"?`

@@ -2,8 +2,8 @@ import { isRecord } from '@aworld-train/core'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 
 /**
- * Mends the lists of tools that a transport receives, which the SDK refuses whole for one tool: parameters that are described as
- * nothing are none. Tools that only a task can call are left out, for calls are none here.
+ * Repairs the lists of tools that a transport receives, because the SDK refuses a whole list for one tool. Parameters described as nothing
+ * become none. Tools that need a task are left out, because calls here are no tasks.
  */
 export function mendToolLists<Kind extends Transport>(transport: Kind): Kind {
   let receive: Transport['onmessage']

@@ -1,18 +1,21 @@
 import { ToolImage, type ToolResult } from '@aworld-train/protocol'
 import type { CallToolResult } from '@modelcontextprotocol/client'
 
-/** Code of the JSON-RPC error that stands for an answer which was not read. */
+/** Code of the JSON-RPC error that stands for an answer that was not read. */
 export const invalidAnswerCode = -32_099
 
-/** Code of the JSON-RPC error that stands for an answer that does not come any more. */
+/** Code of the JSON-RPC error that stands for an answer that will not come. */
 export const streamEndCode = -32_098
 
-/** An answer of a server as the policy reads it: its texts joined by newlines, everything else named. Over the limit it is an error; its images are left out where they are over the limit together. */
+/**
+ * Turns a server's answer into what the policy reads: its texts joined by newlines, everything else named. Over the limit it is an error.
+ * Its images are left out if they are together over the limit.
+ */
 export function toToolResult(tool: string, result: CallToolResult, maxBytes: number): ToolResult {
   const blocks = result.content ?? []
   const text = blocks.length === 1 && blocks[0]?.type === 'text' ? blocks[0].text : blocks.map(describeBlock).join('\n')
   const content = text || result.structuredContent === undefined ? text : JSON.stringify(result.structuredContent)
-  // A string of UTF-16 units has at most three bytes a unit.
+  // A UTF-16 unit is at most three bytes of UTF-8.
   if (content.length * 3 > maxBytes && Buffer.byteLength(content) > maxBytes) {
     return invalidResult(`The answer of the tool "${tool}" is ${Buffer.byteLength(content)} bytes long; at most ${maxBytes} are passed on.`)
   }
@@ -23,7 +26,7 @@ export function toToolResult(tool: string, result: CallToolResult, maxBytes: num
   return { content, isError: result.isError === true, ...(images.length > 0 && isSmall && { images }) }
 }
 
-/** An answer that could not be taken, as the policy reads it. */
+/** The result that the policy reads for an answer that could not be taken. */
 export function invalidResult(message: string): ToolResult {
   return { content: `TOOL_RESULT_INVALID: ${message}`, isError: true }
 }

@@ -8,7 +8,7 @@ export interface AgentLease {
   close(): Promise<void>
 }
 
-/** Leases for one agent; a lease whose tools fail is given back. */
+/** Leases tools for one agent. A lease whose tools fail is given back. */
 export async function leaseTools(
   environment: Environment,
   selection: Pick<ToolSelection, 'mcpConfig' | 'mcpServers'>,

@@ -1,4 +1,4 @@
-/** A server that does everything a tool server should not, on request; the tests start it as a child process. */
+/** A server that does on request everything that a tool server should not. Tests start it as a child process. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { appendFileSync, readFileSync } from 'node:fs'
@@ -18,11 +18,11 @@ const { values: flags } = parseArgs({
   options: {
     /** Counts its calls in `stats://calls`. */
     count: { type: 'boolean', default: false },
-    /** `modern` speaks both eras, one request at a time; `sessions` the older one with sessions. Prints its port. */
+    /** `modern` speaks both eras, one request at a time; `sessions` speaks the older one with sessions. Prints its port. */
     http: { type: 'string' },
-    /** Speaks the older protocol only, and leaves at anything else. */
+    /** Speaks only the older protocol, and exits at anything else. */
     old: { type: 'boolean', default: false },
-    /** Offers a tool more when this file is not empty. */
+    /** Offers one more tool if this file is not empty. */
     extra: { type: 'string' },
     /** Stays when its input ends, and ignores SIGTERM. */
     stubborn: { type: 'boolean', default: false },
