@@ -1,6 +1,6 @@
 import { createWaitingLine } from '@aworld-train/core'
 
-/** Lets work begin as long as what all of it may take stays within a budget. Those that wait keep their order. */
+/** Lets work begin as long as its total need stays within a budget. Waiting work keeps its order. */
 export interface ByteBudget {
   run<Value>(need: number, work: () => Promise<Value>, signal: AbortSignal): Promise<Value>
 }

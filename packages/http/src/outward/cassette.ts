@@ -1,33 +1,33 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 
-/** What a third party answered, as text. */
+/** A third party's answer, as text. */
 export interface RecordedResponse {
   readonly status: number
   readonly contentType: string
   readonly text: string
-  /** How `text` encodes bytes that are not UTF-8. */
+  /** Encoding of `text` for bytes that are not UTF-8. */
   readonly encoding?: 'base64' | undefined
-  /** The address that answered, where redirects led elsewhere. */
+  /** Address that answered, if redirects led elsewhere. */
   readonly url?: string | undefined
 }
 
 /**
- * A file of answers, one JSON line each, to which lines are only added. A line is whole or the last: what a crash cut off
- * is dropped when the file is opened.
+ * A file of answers, one JSON line each, to which lines are only added. Only the last line can be incomplete: what a crash cut off is
+ * dropped when the file is opened.
  */
 export interface Cassette {
   readonly mode: 'record' | 'replay'
-  /** Which recorded answer of its key a request gets: with `in-order` requests are counted from 0 as they come, with `first` it is always 0. */
+  /** Returns which recorded answer of its key a request gets. With `in-order`, requests are counted from 0; with `first` it is always 0. */
   occurrence(key: string): number
-  /** The recorded answer; `null` where there is none. */
+  /** Returns the recorded answer; `null` if there is none. */
   find(key: string, occurrence: number): Promise<RecordedResponse | null>
   /**
-   * Adds the next answer of a key, or its only one where `repeats` is `first` and there is none yet; resolves when it is on disk.
-   * Rejects with STORE_FAILED, and then the file is as it was.
+   * Adds the next answer of a key; with `first`, only if there is none yet. Resolves when it is on disk. Rejects with STORE_FAILED,
+   * which leaves the file as it was.
    */
   add(key: string, response: RecordedResponse): Promise<void>
-  /** Every key with an answer when the file was opened. */
+  /** Keys that had an answer when the file was opened. */
   keys(): Iterable<string>
   close(): Promise<void>
 }
@@ -36,7 +36,7 @@ export interface CassetteOptions {
   readonly path: string
   readonly mode: 'record' | 'replay'
   /**
-   * The answer to a second request with the same key. `in-order`: the second answer, as for a model that is sampled. `first`: the
+   * The answer to a second request with the same key. `in-order` gives the second answer, for a model that is sampled. `first` gives the
    * first answer again, so that all who ask see the same world.
    */
   readonly repeats: 'in-order' | 'first'
@@ -65,7 +65,7 @@ function parseLine(path: string, bytes: Buffer, number: number): Line {
   throw new TrainError('STORE_CORRUPT', `Line ${number} of the recorded answers in ${path} cannot be read; record the run again.`)
 }
 
-/** Where each answer stands, and the length of all whole lines. */
+/** Finds the place of each answer, and the length of all whole lines. */
 async function readPlaces(
   path: string,
   file: FileHandle,
@@ -94,7 +94,7 @@ async function readPlaces(
   return { places, size: offset, counts }
 }
 
-/** Opens or, to record, creates the file. Rejects with FROZEN_REPLAY_MISSING where there is none to replay. */
+/** Opens the file, or creates it for recording. Rejects with FROZEN_REPLAY_MISSING if there is none to replay. */
 export async function openCassette({ path, mode, repeats }: CassetteOptions): Promise<Cassette> {
   let file: FileHandle
   try {
@@ -114,13 +114,13 @@ export async function openCassette({ path, mode, repeats }: CassetteOptions): Pr
     throw error
   })
   if (mode === 'record') await file.truncate(size)
-  // Recording adds to the answers that are there; replaying begins with the first.
+  // Recording adds to the existing answers; replaying begins with the first.
   const counts = mode === 'record' ? recorded : new Map<string, number>()
   let length = size
   let queue: { readonly key: string; readonly response: RecordedResponse; resolve(): void; reject(error: TrainError): void }[] = []
   let writing: Promise<void> | null = null
 
-  /** Answers are counted as they are written: a request that failed leaves no gap. */
+  /** Answers are counted as they are written, so a failed request leaves no gap. */
   async function write(): Promise<void> {
     while (queue.length > 0) {
       const batch = queue
@@ -149,7 +149,7 @@ export async function openCassette({ path, mode, repeats }: CassetteOptions): Pr
         for (const [name, place] of addedPlaces) places.set(name, place)
         for (const { resolve } of batch) resolve()
       } catch (cause) {
-        // A part of a line that stayed in the file would be the beginning of the next line.
+        // A partial line left in the file would become the beginning of the next line.
         await file.truncate(length).catch(() => {})
         const error = new TrainError('STORE_FAILED', `Answers could not be recorded in ${path}: ${cause}.`, { cause })
         for (const { reject } of batch) reject(error)

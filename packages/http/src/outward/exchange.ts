@@ -10,23 +10,23 @@ export interface Exchange {
   readonly method: 'GET' | 'HEAD' | 'POST'
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | undefined
-  /** Largest answer taken, unpacked. */
+  /** Largest accepted answer after decompression. */
   readonly maxBytes: number
 }
 
 export interface ExchangeAnswer {
   readonly status: number
-  /** A header, the first where there are several; empty where it is absent. */
+  /** Returns a header; the first of several, empty if absent. */
   header(name: string): string
   readonly bytes: Buffer
 }
 
-/** The answer is larger than the request takes. */
+/** The error for an answer larger than the request accepts. */
 export class AnswerTooLarge extends Error {
   override readonly name = 'AnswerTooLarge'
 }
 
-/** The answer is compressed in a way that the request did not accept. */
+/** The error for an answer compressed in a way that the request did not accept. */
 export class UnknownPacking extends Error {
   override readonly name = 'UnknownPacking'
 }
@@ -39,12 +39,12 @@ const unpackers: Readonly<Record<string, () => Transform>> = {
   br: createBrotliDecompress,
 }
 
-/** Longest body of a redirect, which is not used. */
+/** Longest body of a redirect, which is discarded. */
 const maxRedirectBytes = 64 * 1024
 
 export const isRedirect = (status: number) => [301, 302, 303, 307, 308].includes(status)
 
-/** Counts bytes as they are decompressed, because the length in a header may be wrong. */
+/** Sends one request. Bytes are counted as they are decompressed, because the length in a header may be wrong. */
 export async function exchange(
   { dispatcher, url, method, headers, body, maxBytes }: Exchange,
   signal: AbortSignal,

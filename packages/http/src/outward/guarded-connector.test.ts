@@ -17,7 +17,7 @@ beforeEach(() => {
   hits = 0
 })
 
-/** A name server of the test's own: each look-up takes the next of `answers`, and begins again after the last. */
+/** A name server whose look-ups take the next of `answers` and begin again after the last. */
 function answering(...answers: readonly (readonly string[])[]): LookupAll {
   let lookups = 0
   return (_host, _options, callback) => {
@@ -53,7 +53,7 @@ it.each([
 })
 
 it('judges a name again at each connection, so that one which changes its mind is refused', async () => {
-  // Addresses of a kind that has no route: the first look-up of each pair may try to connect, and gets nowhere.
+  // Addresses without a route: the first look-up of each pair may try to connect, and gets nowhere.
   const lookup = answering(['100::1', '127.0.0.1'], ['127.0.0.1'])
   for (let again = 0; again < 4; again++) expect(await ask(`http://rebind.test:${port}/`, lookup)).toBe('AddressRefused')
   expect(hits).toBe(0)

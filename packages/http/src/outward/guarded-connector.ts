@@ -3,7 +3,7 @@ import { isIP, type LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
 import { isPublicAddress } from './public-address.ts'
 
-/** A host that is, or has, an address outside the public network. */
+/** The error for a host that is, or has, an address outside the public network. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused'
 }
@@ -15,7 +15,7 @@ export type LookupAll = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** A lookup that refuses a name when any of its addresses is not public, so that the order of the addresses does not matter. */
+/** Wraps a lookup so that it refuses a name if any of its addresses is not public. The order of the addresses then does not matter. */
 function guardLookup(lookup: LookupAll): LookupFunction {
   return (host, options, callback) =>
     lookup(host, { ...options, all: true }, (error, addresses) => {
@@ -29,8 +29,8 @@ function guardLookup(lookup: LookupAll): LookupFunction {
 }
 
 /**
- * Connects undici to public addresses alone. The address is checked when the socket is opened, never before: neither a name that
- * resolves differently the second time nor an unusual spelling of an address gets past this.
+ * Connects undici only to public addresses. The address is checked when the socket is opened: neither a name that resolves differently the
+ * second time nor an unusual spelling of an address gets past this.
  */
 export function guardedConnector(lookup: LookupAll = systemLookup): buildConnector.connector {
   const connect = buildConnector({ allowH2: false, timeout: 10_000, lookup: guardLookup(lookup) })

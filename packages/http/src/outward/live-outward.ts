@@ -13,21 +13,23 @@ import { createRate, type Rate, type RateLimits } from './rate.ts'
 import type { LiveAnswer } from './recorded-world.ts'
 import { createRedact } from './redact.ts'
 
-/** A request, and where it goes. */
+/** A request and its destination. */
 export interface LiveRequest extends RequestWords {
   readonly url: URL
-  /** The service of the request; null for the public web. */
+  /** Service of the request; null for the public web. */
   readonly service: OutwardService | null
   readonly method: 'GET' | 'HEAD' | 'POST'
   readonly headers: OutwardRequest['headers']
   readonly body: OutwardRequest['body']
 }
 
-/** The outside as it is. */
+/** The live network. */
 export interface LiveOutward {
-  /** Throws an OutwardError where an address of the web cannot be read, whatever is there. */
+  /** Throws an OutwardError for an address of the web that can never be read. */
   checkAddress(url: URL): void
-  /** Sends the request, and repeats it where the other side is busy or cannot be reached. Rejects with an OutwardError or the signal's reason. */
+  /**
+   * Sends the request, and repeats it if the other side is busy or cannot be reached. Rejects with an OutwardError or the signal's reason.
+   */
   request(request: LiveRequest, signal: AbortSignal): Promise<LiveAnswer>
   close(): Promise<void>
 }
@@ -36,7 +38,7 @@ const maxRedirects = 5
 const retries = 2
 /** Longest wait for a server that asks for a pause. */
 const longestPauseMs = 60_000
-/** What the answers under way may hold in memory together. */
+/** Most bytes that all answers under way may hold in memory. */
 const maxBytesUnderWay = 1_000_000_000
 const serviceRate: RateLimits = { concurrent: 16 }
 const hostRate: RateLimits = { concurrent: 8 }
@@ -52,10 +54,10 @@ function httpUrl(text: string, what: string): URL {
   throw new TrainError('CONFIG_INVALID', `The ${what} is "${text}", which is no http address; write it with http:// or https://.`)
 }
 
-/** Names that are looked up to see whether this machine finds any. */
+/** Number of names that are looked up to see whether this machine finds any. */
 const triedNames = 3
 
-/** Throws CONFIG_INVALID for an address that is none. */
+/** Opens the live network. Throws CONFIG_INVALID for an invalid address. */
 export function openLiveOutward(services: readonly OutwardService[], web: WebOptions, lookup: LookupAll = systemLookup): LiveOutward {
   const { ports = [80, 443], userAgent = 'aworld-train', rate: webRate = hostRate } = web
   const mirrors = new Map(
@@ -72,7 +74,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
   const memory = createByteBudget(maxBytesUnderWay)
   const rates = new Map<string, Rate>()
 
-  /** Runs under the limits of one name; limits of a name that is idle are forgotten. */
+  /** Runs work under the limits of one name. Limits of an idle name are forgotten. */
   async function withRate<Value>(
     name: string,
     limits: RateLimits,
@@ -100,7 +102,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
     if (isIP(host) && !isPublicAddress(host)) throw refusedAddress(url.host)
   }
 
-  /** The connections, address and headers for `url`, which is the request's own address or one that it redirects to. */
+  /** Connections, address and headers for `url`, which is the request's own address or one that it redirects to. */
   function route(url: URL, request: LiveRequest): { dispatcher: Dispatcher; url: URL; headers: Record<string, string> } {
     const { service } = request
     const headers = Object.fromEntries(Object.entries(request.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
@@ -119,7 +121,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
     }
   }
 
-  /** Whether this machine finds a name of a service, other than one that it just did not find. Without a network it finds none. */
+  /** Whether this machine finds the name of any service but `except`. Without a network it finds none. */
   async function findsNames(except: string, signal: AbortSignal): Promise<boolean> {
     const names = [...new Set(serviceNames)].filter((name) => name !== except).slice(0, triedNames)
     const found = names.map(
@@ -131,7 +133,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
     )
   }
 
-  /** Follows redirects; each of them is checked like the first address. */
+  /** Follows redirects. Each is checked like the first address. */
   async function follow(request: LiveRequest, signal: AbortSignal): Promise<ExchangeAnswer & { readonly url: URL }> {
     const { method, body, maxBytes, label } = request
     const limit = AbortSignal.any([signal, AbortSignal.timeout(request.timeoutMs)])
@@ -147,7 +149,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
         throw isUnsent(cause) ? cause : toOutwardError(limit.aborted ? limit.reason : cause, hostname, request)
       })
       const location = answer.header('location')
-      // A posted body is not sent on to another address.
+      // A posted body is not sent to another address.
       const leadsOn = method !== 'POST' && isRedirect(answer.status) && URL.canParse(location, url.href)
       if (!leadsOn || location === '') return { ...answer, url }
       if (hops === maxRedirects) throw new OutwardError(`${label} leads on more than ${maxRedirects} times; use another source.`, true)
@@ -184,7 +186,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
             `${label} is asked too often and refuses to answer (429); go on with something else and try again later.`,
             false,
           )
-        // A service may repeat its key in its answer; latin1 keeps every byte as it is.
+        // A service may repeat its key in its answer. Latin-1 keeps every byte as it is.
         const bytes = service ? Buffer.from(redact(answer.bytes.toString('latin1')), 'latin1') : answer.bytes
         const response = { status, url: redact(answer.url.href), contentType: answer.header('content-type'), bytes }
         return { response, passing: busy.has(status) || (service !== null && keyRefused.has(status)) }

@@ -13,7 +13,7 @@ export interface OpenOutward extends Outward {
 const defaultMaxBytes = 10_000_000
 const defaultTimeoutMs = 20_000
 
-/** A request under the name that the recorded world has for it. */
+/** A request, under its name in the recorded world. */
 interface Subject {
   readonly name: string
   /** The address of a page, or the path of a service. */
@@ -24,7 +24,7 @@ interface Subject {
   locate(): { readonly url: URL; readonly service: OutwardService | null }
 }
 
-/** Opens the way to the outside. Rejects with CONFIG_INVALID for an address that is none, and as `openCassette` does. */
+/** Opens the network outside. Rejects with CONFIG_INVALID for an invalid address, and as `openCassette` does. */
 export async function openOutward({ services, web = {}, cassette }: OutwardOptions): Promise<OpenOutward> {
   const named = new Map(services.map((service) => [service.name, service]))
   const live = openLiveOutward(services, web)
@@ -37,12 +37,12 @@ export async function openOutward({ services, web = {}, cassette }: OutwardOptio
     const ask = (signal: AbortSignal) => live.request({ ...locate(), method, headers, body, label, maxBytes, timeoutMs }, signal)
     const signal = AbortSignal.any([caller, closing.signal])
     const response = world ? await world.answer(outwardKey(name, method, target, body), ask, signal) : (await ask(signal)).response
-    // A recorded answer, and one that is shared with another caller, was read under another limit.
+    // A recorded answer, or one shared with another caller, was read under another limit.
     if (response.bytes.length > maxBytes) throw tooLarge(label, maxBytes)
     return response
   }
 
-  /** `wikipedia:de` is the part `de` of the service `wikipedia`: a name of a host, which fills the star in its base URL. */
+  /** Locates a service. `wikipedia:de` is the part `de` of the service `wikipedia`: a host name that fills the star in its base URL. */
   function locate(name: string, path: string): { url: URL; service: OutwardService } {
     const [first = '', part = ''] = name.split(/:(.*)/s)
     const service = named.get(first)

@@ -2,9 +2,9 @@ import { ToolError } from '@aworld-train/core'
 import { AnswerTooLarge, UnknownPacking } from './exchange.ts'
 import { AddressRefused } from './guarded-connector.ts'
 
-/** Why there is no answer, for a model to read. */
+/** The reason why there is no answer, for a model to read. */
 export class OutwardError extends ToolError {
-  /** Whether asking again would end the same, so that the error is recorded like an answer and the request is not repeated. */
+  /** Whether asking again would end the same. Such an error is recorded like an answer, and the request is not repeated. */
   readonly lasting: boolean
 
   constructor(message: string, lasting: boolean, options?: ErrorOptions) {
@@ -13,7 +13,7 @@ export class OutwardError extends ToolError {
   }
 }
 
-/** Whether there was no connection, so that the request may be sent again. */
+/** Codes of errors in which there was no connection, so that the request may be sent again. */
 const unsent: ReadonlySet<string> = new Set(['ECONNREFUSED', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
 export const isUnsent = (error: unknown) => unsent.has((error as NodeJS.ErrnoException).code ?? '')
 
@@ -30,7 +30,7 @@ export interface RequestWords {
 /** Whether the name of a host was not found: it may be wrong, or this machine may have no network. */
 export const isNotFound = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOTFOUND'
 
-/** The error for a host that was not found. It lasts where the name is somebody's, and others are found. */
+/** The error for a host that was not found. It lasts if the host is no service and other names are found. */
 export function hostNotFound(host: string, { isService, othersAreFound }: { isService: boolean; othersAreFound: boolean }): OutwardError {
   if (!othersAreFound)
     return new OutwardError(`"${host}" was not found, and no other name either: this machine has no network now; go on without it.`, false)
@@ -38,7 +38,7 @@ export function hostNotFound(host: string, { isService, othersAreFound }: { isSe
   return new OutwardError(`There is no host "${host}"; check the address, or search for the page.`, true)
 }
 
-/** The error for a failed request to `host`. It leaves out the system's own words, which differ from time to time. */
+/** The error for a failed request to `host`. It leaves out the system's own wording, which varies. */
 export function toOutwardError(cause: unknown, host: string, { label, maxBytes, timeoutMs }: RequestWords): OutwardError {
   const error = (message: string, lasting: boolean) => new OutwardError(message, lasting, { cause })
   if (cause instanceof OutwardError) return cause

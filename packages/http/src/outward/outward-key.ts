@@ -9,8 +9,8 @@ const json = (text: string): unknown => {
 }
 
 /**
- * Name of a request in a recording. It does not depend on the order of a query's parameters or of a JSON body's members, and contains
- * neither the rollout nor headers, keys and the base URL of a service.
+ * Name of a request in a recording. It does not depend on the order of a query's parameters or of a JSON body's members. It contains
+ * neither the rollout nor a service's headers, keys and base URL.
  */
 export function outwardKey(service: string, method: string, target: string, body: string | undefined): string {
   const [address = '', query = ''] = target.split('#', 1)[0]!.split(/\?(.*)/s)
@@ -20,5 +20,5 @@ export function outwardKey(service: string, method: string, target: string, body
   return `${service} ${method} ${sorted}${body === undefined ? '' : ` ${stableHash(json(body))}`}`
 }
 
-/** The service that a recorded request went to, without its part. */
+/** The service of a recorded request, without its part. */
 export const serviceOfKey = (key: string) => key.split(/[: ]/, 1)[0]!

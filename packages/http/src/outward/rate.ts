@@ -1,10 +1,10 @@
 import { createWaitingLine } from '@aworld-train/core'
 
-/** How often requests may be sent to one host or service. */
+/** Limits of the requests to one host or service. */
 export interface RateLimits {
-  /** Requests at one time. */
+  /** Most requests at once. */
   readonly concurrent: number
-  /** Requests that may begin within a span of time; unlimited where absent. */
+  /** Most requests that may begin within a span of time; unlimited if absent. */
   readonly span?: { readonly requests: number; readonly ms: number } | undefined
 }
 
@@ -21,7 +21,7 @@ export function createRate({ concurrent, span }: RateLimits): Rate {
   const line = createWaitingLine<null, void>(() => {
     if (line.size() === 0) clearTimer()
   })
-  /** When the latest requests began, as many as the span allows. */
+  /** Times when the latest requests began, as many as the span allows. */
   const begun: number[] = []
   let pausedUntil = 0
   let running = 0

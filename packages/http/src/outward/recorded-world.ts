@@ -5,22 +5,22 @@ import { serviceOfKey } from './outward-key.ts'
 import type { OutwardCassette } from './outward-options.ts'
 import { createSharedCalls } from './shared-calls.ts'
 
-/** A live answer, and whether a repetition may get another one, as from a busy server or after a refused key. */
+/** A live answer. `passing` says that a repetition may get another one, as from a busy server or after a refused key. */
 export interface LiveAnswer {
   readonly response: OutwardResponse
   readonly passing: boolean
 }
 
-/** The outside as it was when it was first asked. */
+/** The network outside, as it was when first asked. */
 export interface RecordedWorld {
-  /** The recorded answer; else, where that may be, a live one, which is recorded. Equal requests at the same time share one call. */
+  /** Returns the recorded answer, else a live one if allowed, which is recorded. Equal requests at the same time share one call. */
   answer(key: string, live: (signal: AbortSignal) => Promise<LiveAnswer>, signal: AbortSignal): Promise<OutwardResponse>
-  /** The services with recorded answers, where no other answers are possible; null where live ones are. */
+  /** Services with recorded answers, if no other answers are possible; null if live ones are. */
   readonly services: ReadonlySet<string> | null
   close(): Promise<void>
 }
 
-/** Encodes a body so that text stays legible in the file. */
+/** Encodes a body so that text stays readable in the file. */
 function toRecord({ status, url, contentType, bytes }: OutwardResponse): RecordedResponse {
   const text = bytes.toString('utf8')
   const isText = Buffer.from(text).equals(bytes)

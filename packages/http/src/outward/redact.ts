@@ -3,10 +3,10 @@ export type Redact = (text: string) => string
 
 const mark = '[redacted]'
 
-/** A shorter secret is not removed, because it would be found in ordinary text. */
+/** A shorter secret is not removed, because it would occur in ordinary text. */
 const minLength = 4
 
-/** Removes each secret as it is, as JSON writes it and as a URL does. */
+/** Removes each secret in its plain, JSON and URL spelling. */
 export function createRedact(secrets: readonly (string | undefined)[]): Redact {
   const values = secrets.filter((secret) => secret !== undefined && secret.length >= minLength) as string[]
   const forms = new Set(values.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)]))

@@ -1,6 +1,6 @@
 import { orAborted } from '@aworld-train/core'
 
-/** Runs `work`, or joins the run of the same key that is under way. It is aborted when all who wait for it have left. */
+/** Runs `work`, or joins the run of the same key that is under way. The run is aborted when all who wait for it have left. */
 export type ShareCall<Value> = (key: string, work: (signal: AbortSignal) => Promise<Value>, signal: AbortSignal) => Promise<Value>
 
 export function createSharedCalls<Value>(): ShareCall<Value> {

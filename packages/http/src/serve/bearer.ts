@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 
 const digest = (text: string) => createHash('sha256').update(text).digest()
 
-/** A check against one secret, in a time that says nothing of how much of it was right. */
+/** A check against one secret, whose duration does not reveal how much of the candidate was right. */
 export function createSecretCheck(secret: string): (candidate: string) => boolean {
   const expected = digest(secret)
   return (candidate) => timingSafeEqual(digest(candidate), expected) && candidate !== ''

@@ -10,7 +10,7 @@ export interface Exposure {
   readonly insecure: boolean
 }
 
-/** Whether only this machine reaches what listens on `host`. A name other than `localhost` may resolve to anything. */
+/** Whether only this machine reaches a server on `host`. A name other than `localhost` may resolve to anything. */
 export function isLoopback(host: string): boolean {
   const plain = host.replace(/^\[|\]$/g, '').toLowerCase()
   return plain === 'localhost' || plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'))

@@ -8,8 +8,8 @@ import { discardBody } from './read-body.ts'
 const nameIn = /^(\[[^\]]*\]|[^:]*)(?::\d*)?$/
 
 /**
- * A check of `Host` for a server on loopback. A page in a browser reaches such a server where the page's own name was made to
- * lead here, and cannot hide that name; a request without one is no page's. `allowed` are further names, without ports.
+ * A check of `Host` for a server on loopback. A page in a browser reaches such a server if the page's own name resolves to it, and it
+ * cannot hide that name. A request without the header comes from no page. `allowed` are further names, without ports.
  */
 function createHostCheck(allowed: readonly string[]): (host: string | undefined) => boolean {
   const names = new Set(allowed.map((name) => name.toLowerCase()))
@@ -26,7 +26,7 @@ type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 export interface HostGuardOptions {
   /** The server's name in messages, such as "The gateway". */
   readonly what: string
-  /** Names beside those of loopback, without ports. */
+  /** Names besides those of loopback, without ports. */
   readonly allowedHosts?: readonly string[] | undefined
   readonly onRefusal?: ((refusal: 'wrong-host') => void) | undefined
 }

@@ -64,7 +64,7 @@ function talk({ url }: OpenHttpServer): Talk {
 const post = (body: string, ...fields: string[]) =>
   ['POST /path HTTP/1.1', 'host: localhost', `content-length: ${Buffer.byteLength(body)}`, ...fields, '', body].join('\r\n')
 
-/** Says what it was asked, with a length or in chunks as the body asks for. */
+/** Answers with the body that it received, with a length or in chunks as the body asks for. */
 function echo(request: IncomingMessage, response: ServerResponse): void {
   readBody(request, response, 100_000).then(
     (body) => {
@@ -83,7 +83,7 @@ function echo(request: IncomingMessage, response: ServerResponse): void {
   )
 }
 
-/** Statuses and bodies of the answers in what was received, chunks put together. */
+/** Statuses and bodies of the received answers, chunks put together. */
 function answersIn(received: string): string[] {
   const answers: string[] = []
   let rest = received

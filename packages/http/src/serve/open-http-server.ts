@@ -6,16 +6,16 @@ import { type ErrorCode, errorMessage, TrainError } from '@aworld-train/protocol
 import { checkExposure, isLoopback } from './exposure.ts'
 import { createHostGuard } from './host-guard.ts'
 
-/** Bounds of a server's sockets; none of them bounds how long an answer may take. */
+/** Bounds of a server's sockets. None of them limits how long an answer may take. */
 export interface HttpLimits {
-  /** Open connections; one more is closed at once. */
+  /** Most open connections. One more is closed at once. */
   readonly maxSockets: number
   readonly maxHeaderBytes: number
-  /** A client must have sent its headers by then. */
+  /** How long a client may take to send its headers. */
   readonly headersTimeoutMs: number
-  /** A client must have sent its whole request by then. */
+  /** How long a client may take to send its whole request. */
   readonly requestTimeoutMs: number
-  /** An idle connection is closed after this. */
+  /** How long an idle connection stays open. */
   readonly keepAliveTimeoutMs: number
 }
 
@@ -25,7 +25,7 @@ export interface TlsIdentity {
   readonly key: string | Buffer
 }
 
-/** What a socket or a request was refused for before anyone was asked to answer it. */
+/** Why a socket or a request was refused before any handler saw it. */
 export type SocketRefusal = 'timeout' | 'incomplete' | 'headers-too-large' | 'not-http' | 'too-many-sockets' | 'tls-failed' | 'wrong-host'
 
 export interface HttpServerOptions {
@@ -38,26 +38,26 @@ export interface HttpServerOptions {
   /** Allows plain HTTP beyond loopback. */
   readonly insecure?: boolean | undefined
   /**
-   * Names beside those of loopback that requests may have in `Host`. They are checked on loopback without TLS only: elsewhere other
-   * machines reach the server anyway, and a certificate is bound to a name.
+   * Names besides those of loopback that `Host` may have. They are checked only on loopback without TLS: elsewhere other machines reach the
+   * server anyway, and a certificate is bound to a name.
    */
   readonly allowedHosts?: readonly string[] | undefined
   readonly limits: HttpLimits
-  /** Code of the error where the port cannot be had. */
+  /** Code of the error if the port cannot be had. */
   readonly portError: ErrorCode
   /** Also called for requests with `Expect: 100-continue`; `readBody` sends the 100. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
-  /** Answers requests for another protocol; without it they are requests like others. */
+  /** Answers requests for another protocol. Without it they are requests like others. */
   readonly upgrade?: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined
   readonly onRefusal?: ((refusal: SocketRefusal) => void) | undefined
 }
 
 export interface OpenHttpServer {
   readonly server: Server
-  /** With neither path nor final slash; for a server on all addresses, that of loopback. */
+  /** Address with neither path nor final slash; for a server on all addresses, that of loopback. */
   readonly url: string
   sockets(): number
-  /** Takes no more connections, and ends those that wait for a request; resolves when the last is gone. */
+  /** Takes no more connections, and ends those that wait for a request. Resolves when the last is gone. */
   close(): Promise<void>
 }
 
@@ -69,7 +69,7 @@ const refusals: Readonly<Record<string, readonly [SocketRefusal, number]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['timeout', 408],
 }
 
-/** Answers bytes that are no request, unless an answer is being written: the bytes of this one would be taken for its content. */
+/** Answers bytes that are no request, unless an answer is being written, because these bytes would be taken for its content. */
 function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null }, status: number): void {
   if (socket.writable && !socket._httpMessage?.headersSent) {
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
@@ -83,8 +83,8 @@ function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null },
 }
 
 /**
- * Starts a `node:http` or `node:https` server. Rejects with CONFIG_INVALID where it would listen beyond loopback
- * without TLS unasked or its certificate cannot be used, and with `portError` where the port cannot be had.
+ * Starts a `node:http` or `node:https` server. Rejects with CONFIG_INVALID if it would listen beyond loopback without TLS unasked or its
+ * certificate cannot be used, and with `portError` if the port cannot be had.
  */
 export async function openHttpServer(options: HttpServerOptions): Promise<OpenHttpServer> {
   const { what, host, port, tls, insecure = false, limits, portError, upgrade, onRefusal } = options
@@ -103,14 +103,14 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
   server.on('request', handle)
   server.on('checkContinue', handle)
   server.maxConnections = limits.maxSockets
-  // A completion may take as long as it takes; deadlines are the rollout runner's.
+  // A completion has no time limit here; deadlines are the rollout runner's.
   server.timeout = 0
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === 'ECONNRESET') {
       socket.destroy()
       return
     }
-    // The rest of a refused request comes as further errors, which need no second answer.
+    // The rest of a refused request causes further errors, which need no second answer.
     if (socket.writableEnded) return
     const [refusal, status] = refusals[error.code ?? ''] ?? (['not-http', 400] as const)
     onRefusal?.(refusal)
@@ -141,7 +141,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
-        // Connections that still answer close as soon as their answer is written.
+        // Connections that still answer close once their answer is written.
         server.keepAliveTimeout = 1
         server.keepAliveTimeoutBuffer = 0
       }),

@@ -3,10 +3,10 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 /** A number, or a number for each value of a label. */
 type Values = number | Readonly<Record<string, number>>
 
-/** Adds metrics to `registry` that are read when they are asked for. With `label` the values are those of its values, which are to be few. */
+/** Adds metrics to `registry` that are read when asked for. With `label` there is one value for each of its few values. */
 export interface PolledMetrics {
   gauge(name: string, help: string, read: () => Values, label?: string): void
-  /** `name` is without its ending, `_total`. */
+  /** `name` comes without its ending `_total`. */
   counter(name: string, help: string, read: () => Values, label?: string): void
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** Why a body could not be had. */
+/** The reason why a body could not be read. */
 export class BodyError extends Error {
   readonly reason: 'too-large' | 'incomplete'
 
@@ -11,10 +11,10 @@ export class BodyError extends Error {
   }
 }
 
-/** How long what is left of a refused body is discarded, so that its client gets to read the answer. */
+/** How long the rest of a refused body is discarded, so that its client can read the answer. */
 const lingerMs = 5_000
 
-/** Throws away what still comes of a request that is answered already; after five seconds its connection ends. */
+/** Discards the rest of a request that is already answered. After five seconds its connection ends. */
 export function discardBody(request: IncomingMessage): void {
   const linger = setTimeout(() => request.destroy(), lingerMs)
   request.once('end', () => clearTimeout(linger))
@@ -23,8 +23,8 @@ export function discardBody(request: IncomingMessage): void {
 }
 
 /**
- * The whole body of a request, once. Rejects with BodyError at once where it is above `maxBytes`; what still comes is discarded
- * for five seconds and never kept. Rejects so too when the client goes away first. Sends `100 Continue` where it is waited for.
+ * Reads the whole body of a request, once. Rejects with BodyError at once if it is above `maxBytes`; the rest is discarded for five seconds
+ * and never kept. Also rejects when the client goes away first. Sends `100 Continue` if it is waited for.
  */
 export function readBody(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -56,8 +56,8 @@ export function readBody(request: IncomingMessage, response: ServerResponse, max
 }
 
 /**
- * The body of a request as it comes, once. Throws BodyError where it is above `maxBytes`, and where the client goes away first. What its
- * reader leaves is discarded for five seconds.
+ * Yields the body of a request as it arrives, once. Throws BodyError if it is above `maxBytes` or the client goes away first. The part that
+ * its reader leaves is discarded for five seconds.
  */
 export async function* streamBody(request: IncomingMessage, response: ServerResponse, maxBytes: number): AsyncGenerator<Buffer> {
   const { 'content-length': length = '0', expect } = request.headers

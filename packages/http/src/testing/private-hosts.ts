@@ -1,4 +1,4 @@
-/** Hosts of addresses as an address of the web may spell them, none of which is of the public network. */
+/** Spellings of hosts in addresses of the web, none of which is on the public network. */
 export const privateHosts: readonly string[] = [
   '127.0.0.1',
   '127.1',
