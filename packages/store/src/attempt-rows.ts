@@ -6,7 +6,7 @@ import { agentColumn } from './schema.ts'
 export interface AttemptWrites {
   /** Keeps the current attempt of a rollout before the next one takes its place. */
   keepEnded(rollout: number, ended: EndedAttempt | null): void
-  /** Keeps which worker ran the attempt that has the result. */
+  /** Keeps the worker that ran the attempt with the result. */
   keepWorker(rollout: number, worker: AttemptWorker): void
 }
 
@@ -29,7 +29,7 @@ interface StoredAttempt extends Pick<AttemptRow, 'attempt' | 'worker' | 'agent'>
   readonly error: string | null
 }
 
-/** Prepares the read of the attempts of a rollout, in their order; a run from before these were kept has its last ones alone. */
+/** Prepares the read of a rollout's attempts, in their order. A run from before these were kept has only its last ones. */
 export function createAttemptReads(database: DatabaseSync): (key: string) => AttemptRow[] {
   const hasTable = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'attempts'")
   const hasColumn = database.prepare(agentColumn)

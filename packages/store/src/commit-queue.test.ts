@@ -32,7 +32,7 @@ async function openParts(path: string, faulty: (segments: SegmentWriter) => Segm
   }
 }
 
-/** Two rollouts, each tried until it is kept. Returns how often a write failed. */
+/** Keeps two rollouts, repeating each write until it succeeds. Returns how often a write failed. */
 async function persist({ begin, appendTurn, finish }: RunWrites, onFailure: (error: { code: string }) => void): Promise<void> {
   const insist = async <T>(write: () => Promise<T>): Promise<T> => {
     for (let tries = 0; ; tries++) {

@@ -7,16 +7,19 @@ import type { SegmentPosition, SegmentWriter } from './segment-writer.ts'
 export interface Write<T> {
   /** Tokens to append before the database is touched. */
   readonly chunks?: readonly Uint8Array[] | undefined
-  /** Whether the write, once acknowledged, survives a power cut. Other writes survive the death of the process, which is enough for what a new attempt makes again. */
+  /**
+   * Whether the write survives a power cut once it is acknowledged. Other writes survive the death of the process, which is enough for
+   * anything that a new attempt makes again.
+   */
   readonly synced: boolean
-  /** Runs inside the batch's transaction; `at` is where its chunks begin. Throws before its first change, or changes all it means to. */
+  /** Runs inside the batch's transaction. `at` is where its chunks begin. It throws before its first change, or makes all its changes. */
   apply(at: SegmentPosition): T
 }
 
 export interface CommitQueue {
   /** Resolves when the write is durable. Rejects with the error of `apply`, or with the disk's error for the whole batch. */
   commit<T>(write: Write<T>): Promise<T>
-  /** Refuses later writes and resolves when the ones before are done. */
+  /** Refuses later writes, and resolves when the earlier ones are done. */
   close(): Promise<void>
 }
 
@@ -25,7 +28,7 @@ export interface CommitQueueOptions {
   readonly segments: SegmentWriter
   /** The write-ahead log of `database`, which must exist. */
   readonly walPath: string
-  /** A batch consists of the writes that come in this time. */
+  /** A batch consists of the writes that arrive in this time. */
   readonly batchMs: number
   readonly onError: (error: unknown) => Error
 }
@@ -37,9 +40,9 @@ interface Queued {
 }
 
 /**
- * Group commit: the writes of a batch share one append and sync of the segment and then one transaction, so that a row
- * never points at bytes which are not durable. Syncing the write-ahead log on the thread pool gives the strength of
- * `synchronous=FULL` without holding up the event loop for the disk.
+ * Group commit: the writes of a batch share one append and sync of the segment, and then one transaction. A row thus never
+ * points at bytes that are not durable. Syncing the write-ahead log on the thread pool gives the strength of `synchronous=FULL`
+ * without holding up the event loop.
  */
 export async function createCommitQueue(options: CommitQueueOptions): Promise<CommitQueue> {
   const { database, segments, batchMs, onError } = options

@@ -30,7 +30,7 @@ test(`${kills} kills at random points lose nothing acknowledged and double nothi
   }
   await using last = storeWorker(['work', path, String(rollouts)])
   expect(await last.exited).toEqual({ code: 0, signal: null, stderr: '' })
-  // Steps that a killed worker had committed are committed again, which must be the same.
+  // Steps that a killed worker had committed are committed again, which must give the same.
   acknowledged.push(...last.lines)
   expect(checkHistory(path, acknowledged)).toEqual([])
   const results = acknowledged.filter((line) => line.startsWith('result '))
@@ -51,7 +51,7 @@ test('the checker sees what a lost or doubled write looks like', async () => {
   ])
 })
 
-/** Mulberry32. */
+/** Random numbers from a seed (mulberry32). */
 function randomFrom(start: number): () => number {
   let state = start
   return () => {

@@ -22,16 +22,16 @@ import type { TurnRecord } from './turn-record.ts'
 export interface EncodedTurn {
   readonly agent: string
   readonly index: number
-  /** Index of the turn its tokens continue; that row must be there. */
+  /** Index of the turn that its tokens continue, whose row must exist. */
   readonly parent: number | null
   readonly record: TurnRecord
 }
 
-/** An attempt's result without what its turns hold. */
+/** An attempt's result without the contents of its turns. */
 export interface EncodedEpisode {
   readonly rollout: string
   readonly attempt: number
-  /** As the database keeps it. */
+  /** JSON, as the database keeps it. */
   readonly body: string
   readonly columns: RolloutColumns
 }
@@ -43,9 +43,9 @@ export interface EncodedWrites extends Pick<RunStore & SubmissionStore, 'release
   begin(request: RolloutRequest, at: number, before: EndedAttempt | null): ReturnType<RunStore['begin']>
   appendTurn(rollout: string, attempt: number, turn: EncodedTurn): Promise<void>
   cancel(rollout: string, attempt: number | null, at: number): Promise<void>
-  /** Says that training goes on after `step`: what was rolled out for later steps and is not committed belongs to none. */
+  /** Says that training goes on after `step`. Rollouts for later steps that are not committed then belong to no step. */
   discardStepsAfter(step: number): Promise<void>
-  /** `missing` are those turns of the episode that may not be stored. */
+  /** `missing` are turns of the episode that may not be stored yet. */
   finish(episode: EncodedEpisode, missing: readonly EncodedTurn[], worker: AttemptWorker | null): Promise<void>
 }
 
@@ -54,11 +54,11 @@ interface StoredRollout {
   readonly task_id: string
   readonly attempt: number
   readonly status: RunRolloutStatus
-  /** `null` where no attempt has begun. */
+  /** `null` before the first attempt. */
   readonly started_at: number | null
 }
 
-/** The writes of a run. Each is one transaction's part: refused before its first change, or whole. */
+/** Creates the writes of a run. Each is part of one transaction: refused before its first change, or whole. */
 export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue, queries: RunQueries): EncodedWrites {
   const findRollout = database.prepare('SELECT id, task_id, attempt, status, started_at FROM rollouts WHERE key = ?')
   const insertRollout = database.prepare(
@@ -68,7 +68,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
     'INSERT INTO requests(rollout, body) VALUES (?, ?) ON CONFLICT(rollout) DO UPDATE SET body = excluded.body',
   )
   const queueAgain = database.prepare("UPDATE rollouts SET status = 'queued', queued_at = ?, ended_at = NULL, error = NULL WHERE id = ?")
-  // A rollout that is begun again has not waited for a slot meanwhile.
+  // A rollout that begins again has not waited for a slot in between.
   const beginAttempt = database.prepare(
     "UPDATE rollouts SET queue_ms = CASE status WHEN 'queued' THEN ?1 - queued_at ELSE queue_ms END, status = 'running', started_at = ?1, ended_at = NULL, error = NULL, attempt = ?2 WHERE id = ?3",
   )
@@ -117,7 +117,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
     return row
   }
 
-  /** True where the very same turn is stored already; throws where another turn has its place. */
+  /** True if the very same turn is already stored. Throws if another turn has its place. */
   function isPresent(rollout: StoredRollout, { agent, index, record }: EncodedTurn): boolean {
     const stored = findTurn.get(rollout.id, rollout.attempt, agent, index)
     if (!stored) return false
@@ -125,7 +125,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
     throw conflict(`Turn ${index} of ${agent} was recorded with other tokens`)
   }
 
-  /** Adds a turn; false where this turn or another one has its place already. */
+  /** Adds a turn. False if its place is already taken, by this turn or another one. */
   function insert(rollout: StoredRollout, { agent, index, record }: EncodedTurn, at: SegmentPosition): boolean {
     const { body, prefixLength, suffixLength, completionLength, crc32 } = record
     const { id, attempt } = rollout
@@ -134,7 +134,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
     return done.changes === 1
   }
 
-  /** Adds a turn behind its parent, once. */
+  /** Adds a turn after its parent, once. */
   function addTurn(key: string, attempt: number, turn: EncodedTurn, at: SegmentPosition): void {
     const row = currentRollout(key, attempt)
     const { agent, index, parent } = turn
@@ -209,7 +209,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
         synced: true,
         apply(at) {
           const row = currentRollout(rollout, attempt)
-          // A turn may continue one that is added with it, so only its tokens are checked here.
+          // A turn may continue one that is added with it, so only its own tokens are checked here.
           for (const turn of missing) isPresent(row, turn)
           let { offset } = at
           for (const turn of missing) {
@@ -276,7 +276,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
     return row
   }
 
-  /** The row that waits; `null` where the rollout has its result. */
+  /** Returns the row that waits; `null` if the rollout has its result. */
   function addToQueue(request: RolloutRequest, body: string, at: number): number | null {
     const row = findRollout.get(request.key) as StoredRollout | undefined
     if (row?.status === 'done') return null

@@ -2,15 +2,18 @@ import { open } from 'node:fs/promises'
 import type { RunEvent } from '@aworld-train/protocol'
 import { endOfLines } from './end-of-lines.ts'
 
-/** `events.jsonl`: one event a line. Written shortly after, so that the last moments before a kill may be missing; results are in the database. */
+/**
+ * `events.jsonl`, with one event a line. Events are written shortly after they happen, so the last moments before a kill may be
+ * missing; results are in the database.
+ */
 export interface EventLog {
   append(event: RunEvent): void
-  /** Writes what is waiting. Rejects when the disk does not take it; it is then kept for the next time. */
+  /** Writes the waiting events. If the disk does not take them, it rejects and keeps them for the next time. */
   flush(): Promise<void>
   close(): Promise<void>
 }
 
-/** Opens the log to append, behind its last whole line. */
+/** Opens the log to append after its last whole line. */
 export async function createEventLog(path: string, flushMs = 100): Promise<EventLog> {
   const file = await open(path, 'a+')
   let offset = await endOfLines(file)

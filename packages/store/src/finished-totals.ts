@@ -3,24 +3,24 @@ import type { RolloutRow, RolloutWaits } from '@aworld-train/core'
 import type { FailureCount, StopReason } from '@aworld-train/protocol'
 import type { RolloutRowReads } from './rollout-rows.ts'
 
-/** What the results of a run add up to, of those that finished behind a place in the order of finishing. */
+/** Totals of the results that finished after a place in the order of finishing. */
 export interface FinishedTotals {
-  /** Place of the last one; that of the call where nothing finished. */
+  /** Place of the last one; if nothing finished, that of the call. */
   readonly last: number
   readonly sums: readonly FinishedSum[]
-  /** The training steps that something finished in, and those that were asked for, each with all its results. */
+  /** Training steps in which something finished, and those that were asked for, each with all its results. */
   readonly steps: readonly StepTotals[]
-  /** Rollouts outside of training, in the order of finishing; one that failed counts 0, and one whose reward abstained is left out. */
+  /** Rollouts outside of training, in the order of finishing. A failed one counts 0; one whose reward abstained is left out. */
   readonly evaluated: readonly EvaluatedRollout[]
   /** Errors of rollouts that did not complete, by code and line of the user's code. */
   readonly errors: readonly FailureCount[]
-  /** Rollouts that did not complete, in the order of finishing: the first hundred. */
+  /** The first hundred rollouts that did not complete, in the order of finishing. */
   readonly incomplete: readonly RolloutRow[]
-  /** Rollouts that ended in another attempt than their first, in the order of finishing: the first twenty. */
+  /** The first twenty rollouts that ended in another attempt than their first, in the order of finishing. */
   readonly repeated: readonly RolloutRow[]
 }
 
-/** Rows of each kind that totals name. */
+/** Most rows of each kind that totals list. */
 export const mostNamed = { incomplete: 100, repeated: 20 } as const
 
 /** A sum over the rollouts that ended for one reason, in training or outside of it. */
@@ -33,11 +33,11 @@ export interface FinishedSum {
   readonly sampledTokens: number
   /** US dollars. */
   readonly cost: number
-  /** Those that ended in another attempt than their first. */
+  /** Rollouts that ended in another attempt than their first. */
   readonly repeated: number
 }
 
-/** The results of a training step. A rollout that failed counts 0, one whose reward abstained not at all. */
+/** Results of a training step. A failed rollout counts 0; one whose reward abstained does not count. */
 export interface StepTotals {
   readonly step: number
   readonly rewards: readonly number[]
@@ -53,17 +53,17 @@ export interface StepTotals {
 
 export type EvaluatedRollout = Pick<RolloutRow, 'key' | 'split' | 'step' | 'taskId' | 'kind'> & { readonly reward: number }
 
-/** SQLite adds up 100,000 rollouts in a tenth of the time that it takes to hand them over. */
+/** Prepares the totals. SQLite adds up 100,000 rollouts in a tenth of the time that it takes to hand them over. */
 export function createFinishedTotals(
   database: DatabaseSync,
   rows: RolloutRowReads,
 ): (after: number, steps?: readonly number[]) => FinishedTotals {
-  // As in isUnscored() of core.
+  // The same condition as isUnscored() of core.
   const unscored = `reward IS NULL AND turns > 0 AND stop_reason NOT IN ('failed', 'no-model-call', 'time-limit', 'cancelled')`
   const counts = 'sum(turns) AS turns, sum(tool_calls) AS toolCalls, sum(sampled_tokens) AS'
   const sums = database.prepare(`SELECT stop_reason AS stopReason, split = 'train' AS isTraining, count(*) AS rollouts,
     ${counts} sampledTokens, sum(cost) AS cost, sum(attempt > 0) AS repeated, max(finished) AS last FROM rollouts WHERE finished > ? GROUP BY 1, 2`)
-  // The + keeps SQLite from the index of the split, which most rollouts share.
+  // The + keeps SQLite from using the index of the split, which most rollouts share.
   const changedSteps = database.prepare(
     "SELECT DISTINCT step FROM rollouts WHERE finished > ? AND finished <= ? AND +split = 'train' AND step IS NOT NULL",
   )
@@ -83,7 +83,7 @@ export function createFinishedTotals(
   const incomplete = database.prepare(
     `SELECT key FROM rollouts WHERE finished > ? AND finished <= ? AND stop_reason <> 'completed' ORDER BY finished LIMIT ${mostNamed.incomplete}`,
   )
-  // Beside min() SQLite takes the other columns from the row that has it.
+  // With min(), SQLite takes the other columns from the row that has the minimum.
   const errors = database.prepare(`SELECT error ->> '$.code' AS code, count(*) AS count, min(finished) AS first, key AS rollout,
     error ->> '$.message' AS message, error ->> '$.source' AS source FROM rollouts
     WHERE finished > ? AND finished <= ? AND stop_reason <> 'completed' AND error IS NOT NULL GROUP BY code, source ORDER BY first`)

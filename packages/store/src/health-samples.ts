@@ -1,15 +1,15 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { HealthSample, RunHealth, WorkerHealth } from '@aworld-train/core'
 
-/** Milliseconds between samples, and for how long they are kept: half an hour. */
+/** Milliseconds between samples, and milliseconds for which they are kept: half an hour. */
 export const healthEveryMs = 2_000
 export const healthKeptMs = 1_800_000
 const mostSamples = healthKeptMs / healthEveryMs
 
-/** Where in `state` a sample is kept: in the place of the one that was taken half an hour before it. */
+/** Key of a sample in `state`. It replaces the sample taken half an hour before it. */
 export const healthKey = ({ at }: HealthSample): string => `health/${Math.floor(at / healthEveryMs) % mostSamples}`
 
-/** Where in `state` the workers stand as they were at the last sample. */
+/** Key in `state` of the workers at the last sample. */
 export const workersKey = 'workers'
 
 /** Prepares the read of the samples after a Unix millisecond, oldest first, and of the workers. */

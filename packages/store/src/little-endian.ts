@@ -4,7 +4,7 @@ type Numbers = Int32Array | Float32Array
 
 const isBigEndian = endianness() === 'BE'
 
-/** The memory of numbers, in the machine's order. */
+/** The bytes of numbers, in the machine's order. */
 export function memoryOf(numbers: Numbers): Uint8Array {
   return new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)
 }
@@ -14,7 +14,7 @@ export function toLittleEndian(numbers: Numbers): Uint8Array {
   return isBigEndian ? Buffer.from(memoryOf(numbers)).swap32() : memoryOf(numbers)
 }
 
-/** Fills `numbers`, from `start` on, with those that toLittleEndian gave as `bytes`. */
+/** Fills `numbers` from `start` on with the numbers that toLittleEndian wrote as `bytes`. */
 export function fromLittleEndian<T extends Numbers>(bytes: Uint8Array, numbers: T, start = 0): T {
   memoryOf(numbers).set(isBigEndian ? Buffer.from(bytes).swap32() : bytes, start * 4)
   return numbers

@@ -18,7 +18,7 @@ export interface LocalWriterOptions {
 /** The one writer of a run. */
 export interface RunWriter {
   readonly writes: EncodedWrites
-  /** Refuses later writes and resolves when the ones before are done. */
+  /** Refuses later writes, and resolves when the earlier ones are done. */
   close(): Promise<void>
 }
 

@@ -18,28 +18,31 @@ import { corrupt, toStoreError } from './store-error.ts'
 import { startThreadWriter } from './thread-writer.ts'
 
 export interface RunStoreOptions {
-  /** The run directory; made when missing. */
+  /** The run directory. It is created if missing. */
   readonly path: string
-  /** Describes a new run; for an existing one only its configuration hash is compared. */
+  /** Describes a new run. For an existing one only its configuration hash is compared. */
   readonly manifest?: ManifestInput | undefined
   /** Milliseconds in which writes gather to be committed together. Default 2. */
   readonly batchMs?: number | undefined
-  /** Writes in a thread of its own, for a process that serves many calls meanwhile. */
+  /** Whether a thread of its own writes, for a process that serves many calls at the same time. */
   readonly thread?: boolean | undefined
 }
 
 /** A run store with its manifest. */
 export interface OwnedRunStore extends Omit<RunStore, 'episodes'>, Omit<RunQueries, 'close'>, RunWrites {
   readonly manifest: RunManifest
-  /** Damage to the run's tokens that was found at opening, and what was done about it; `null` where no result lost tokens. */
+  /** Damage to the run's tokens found at opening, and what was done about it; `null` if no result lost tokens. */
   readonly damage: string | null
-  /** Keeps how the process is doing, and its workers as they stand. */
+  /** Keeps a health sample of the process, and the state of its workers. */
   keepHealth(sample: HealthSample, workers?: readonly WorkerHealth[]): Promise<void>
-  /** Marks the run finished: the same command then starts a new one. */
+  /** Marks the run finished, so that the same command starts a new one. */
   complete(): Promise<void>
 }
 
-/** Opens or makes a run directory and becomes its one owner. Where tokens are damaged, the rest is saved and `damage` says what. Rejects with STORE_LOCKED, STORE_VERSION, STORE_CORRUPT, STORE_FULL, STORE_READ_ONLY, or CONFIG_INVALID for a run of another configuration. */
+/**
+ * Opens or creates a run directory and becomes its one owner. If tokens are damaged, the rest is saved and `damage` says what. Rejects with
+ * STORE_LOCKED, STORE_VERSION, STORE_CORRUPT, STORE_FULL, STORE_READ_ONLY, or CONFIG_INVALID for a run of another configuration.
+ */
 export async function openRunStore({ path, manifest: input, batchMs = 2, thread = false }: RunStoreOptions): Promise<OwnedRunStore> {
   const undo: (() => unknown)[] = []
   try {
@@ -102,7 +105,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
   }
 }
 
-/** Throws for a folder that has segments but no database: it is a damaged run, not a new one. */
+/** Throws for a folder that has segments but no database, because it is a damaged run and not a new one. */
 async function refuseLostDatabase(path: string, directory: string): Promise<void> {
   const { size } = (await stat(join(path, 'run.db')).catch(() => null)) ?? { size: 0 }
   const segments = await segmentSizes(directory)

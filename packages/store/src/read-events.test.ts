@@ -11,7 +11,7 @@ const line = (step: number, path = '') => `${JSON.stringify({ type: 'checkpoint-
 const stepsOf = async (path: string, after?: number) =>
   (await readEvents(path, after)).events.map(({ event }) => (event as Extract<RunEvent, { type: 'step-start' }>).step)
 
-/** Everything in the log, page by page. */
+/** Reads the whole log, page by page. */
 async function readAll(path: string, after = 0): Promise<number[]> {
   const steps: number[] = []
   for (let offset = after; ; ) {
@@ -77,7 +77,7 @@ test('at the end of a long log only the end is read', async () => {
   await using folder = await temporaryFolder()
   const log = join(folder.path, 'events.jsonl')
   {
-    // A file with a hole: whoever reads all of it reads 64 GB.
+    // A file with a hole, of which a full read would be 64 GB.
     await using file = await open(log, 'w')
     await file.write(`\n${line(7)}`, 64e9)
   }

@@ -5,11 +5,11 @@ import { toStoreError } from './store-error.ts'
 
 export interface EventPage {
   readonly events: readonly {
-    /** Byte offset behind the event's line: `after` of a reader that goes on from here. */
+    /** Byte offset after the event's line: `after` of a reader that goes on from here. */
     readonly id: number
     readonly event: RunEvent
   }[]
-  /** `after` of the next call. Where it is that of this call, there was nothing more yet. */
+  /** `after` of the next call. If it equals that of this call, there was nothing more yet. */
   readonly next: number
 }
 
@@ -17,14 +17,14 @@ const chunkBytes = 1024 * 1024
 const lineFeed = 0x0a
 
 /**
- * The events of the run at `path` that stand behind byte `after` of its log: at least the next one, and at most about a megabyte.
- * A last line without an end is left for later, a line that is no event is passed over, and an offset within a line counts as that
- * line's end. Rejects with STORE_CORRUPT where there is no log.
+ * Reads the events of the run at `path` after byte `after` of its log: at least the next one, and at most about a megabyte. An unfinished
+ * last line is left for later, a line that is no event is skipped, and an offset within a line counts as the end of that line. Rejects with
+ * STORE_CORRUPT if there is no log.
  */
 export async function readEvents(path: string, after = 0): Promise<EventPage> {
   try {
     await using file = await open(join(path, 'events.jsonl'), 'r')
-    // The byte before is the end of a line, where `after` is an id.
+    // If `after` is an id, the byte before it ends a line.
     const from = Math.max(0, after - 1)
     const left = Math.max(0, (await file.stat()).size - from)
     for (let size = Math.min(chunkBytes, left); ; size = Math.min(2 * size, left)) {
@@ -40,7 +40,7 @@ export async function readEvents(path: string, after = 0): Promise<EventPage> {
   }
 }
 
-/** The events of the whole lines from `begin` on; `offset` is that of the first byte in the file. */
+/** Parses the events of the whole lines from `begin` on. `offset` is the offset in the file of the first byte. */
 function parseLines(bytes: Buffer, begin: number, offset: number): EventPage['events'] {
   const events: EventPage['events'][number][] = []
   for (let start = begin, end = bytes.indexOf(lineFeed, start); end >= 0; start = end + 1, end = bytes.indexOf(lineFeed, start)) {

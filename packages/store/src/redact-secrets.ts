@@ -1,6 +1,6 @@
 const secretName = /(^|[a-z0-9_-])(api[-_]?key|secret|password|passwd|authorization|token|bearer|credentials?)$/i
 
-/** A copy of JSON-like `value` in which what is stored under the name of a secret reads `[redacted]`. */
+/** Copies JSON-like `value`, with values under the name of a secret replaced by `[redacted]`. */
 export function redactSecrets(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(redactSecrets)
   if (typeof value !== 'object' || value === null) return value

@@ -9,9 +9,9 @@ export interface ResolveRunOptions {
   readonly runPath: string
   readonly name: string
   readonly configurationHash: string
-  /** Hashes of what the configuration is made of, by name: those that differ are named where a run is of another one. */
+  /** Hashes of the configuration's inputs, by name. Those that differ are named if a run has another configuration. */
   readonly inputs?: Readonly<Record<string, string>> | undefined
-  /** Always start a new run. */
+  /** Whether to always start a new run. */
   readonly fresh?: boolean | undefined
   /** Name or path of the run to resume. */
   readonly resume?: string | undefined
@@ -23,9 +23,9 @@ export interface ResolvedRun {
 }
 
 /**
- * Which directory the command works in: the one named by `resume`, else the newest unfinished run of equal configuration,
- * else a new `<runPath>/<name>-<time>/`. Rejects with CONFIG_INVALID when the named run is missing or of another configuration,
- * and with STORE_CORRUPT or STORE_VERSION where a manifest that cannot be read may be that of the run to resume.
+ * Resolves the directory that the command works in: the one named by `resume`, else the newest unfinished run of equal configuration, else
+ * a new `<runPath>/<name>-<time>/`. Rejects with CONFIG_INVALID if the named run is missing or has another configuration, and with
+ * STORE_CORRUPT or STORE_VERSION if an unreadable manifest may be that of the run to resume.
  */
 export async function resolveRun(options: ResolveRunOptions): Promise<ResolvedRun> {
   const { runPath, name, configurationHash, fresh = false, resume } = options
@@ -66,7 +66,7 @@ interface RunsBelow {
   readonly unreadable: { readonly path: string; readonly error: unknown }[]
 }
 
-/** Runs by their manifests; folders of anything else are passed over. */
+/** Finds runs by their manifests. Other folders are skipped. */
 async function runsBelow(runPath: string): Promise<RunsBelow> {
   const found: RunsBelow = { runs: [], unreadable: [] }
   for (const entry of await readdir(runPath, { withFileTypes: true }).catch(() => [])) {
@@ -82,7 +82,7 @@ async function runsBelow(runPath: string): Promise<RunsBelow> {
   return found
 }
 
-/** Whether the manifest of another format says that its run is finished: then there is nothing to resume. */
+/** Whether a manifest of another format says that its run is finished, so that there is nothing to resume. */
 async function isFinished(path: string): Promise<boolean> {
   try {
     const { status } = JSON.parse(await readFile(join(path, 'manifest.json'), 'utf8')) as { status?: unknown }

@@ -1,6 +1,6 @@
 import type { Episode, StopReason, Timing } from '@aworld-train/protocol'
 
-/** What the row of a rollout holds of its result. */
+/** Columns of a rollout's row that hold its result. */
 export interface RolloutColumns {
   readonly startedAt: number
   readonly endedAt: number
@@ -36,7 +36,7 @@ export function toRolloutColumns({ trajectories, toolCalls, timing, reward, stop
   }
 }
 
-/** Milliseconds in which at least one of these was going on. */
+/** Milliseconds in which at least one of these spans was under way. */
 export function lengthOf(spans: readonly Timing[]): number {
   let length = 0
   let end = Number.NEGATIVE_INFINITY

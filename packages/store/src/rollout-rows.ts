@@ -11,13 +11,13 @@ import type { ErrorRecord, StopReason, Timing } from '@aworld-train/protocol'
 import { lengthOf } from './rollout-columns.ts'
 
 export interface RolloutRowReads {
-  /** In the order in which they were queued; with `finishedAfter` in that of finishing. */
+  /** Rows in the order in which they were queued; with `finishedAfter` in the order of finishing. */
   rolloutRows(query?: RolloutQuery): RolloutPage
-  /** `null` for a rollout that is not there. */
+  /** `null` for an unknown rollout. */
   rolloutRow(key: string): RolloutRow | null
 }
 
-/** Which rollouts, without the page. */
+/** The filter of a query, without its page. */
 export type RolloutFilter = Omit<RolloutQuery, 'after' | 'limit'>
 
 const conditions: Readonly<Record<keyof RolloutFilter, string>> = {
@@ -62,7 +62,7 @@ interface StoredRow {
   readonly answer: string | null
 }
 
-/** The status of a rollout as the run shows it: where no process works on the run, none waits or runs. */
+/** The status of a rollout as shown. If no process works on the run, no rollout waits or runs. */
 export function shownStatus(status: RunRolloutStatus, isOwned: boolean): RunRolloutStatus {
   return !isOwned && (status === 'queued' || status === 'running') ? 'interrupted' : status
 }
@@ -77,7 +77,7 @@ export function createRolloutRowReads(database: DatabaseSync, isOwned: () => boo
     "SELECT completion_length AS tokens, body -> '$.timing' AS timing, body ->> '$.cost' AS cost FROM turns WHERE rollout = ? AND attempt = ?",
   )
 
-  /** What the current attempt of a running rollout has recorded. */
+  /** Sums of what the current attempt of a running rollout has recorded. */
   function progressOf(id: number, attempt: number): Progress {
     const turns = turnsSoFar.all(id, attempt) as unknown as { tokens: number; timing: string; cost: number | null }[]
     const timings = turns.map(({ timing }) => JSON.parse(timing) as Timing)
@@ -102,7 +102,7 @@ export function createRolloutRowReads(database: DatabaseSync, isOwned: () => boo
     }
     const { engineMs, endedAt, ...progress } =
       status === 'done' ? done : stored.started_at === null || status === 'queued' ? nothing : progressOf(stored.id, stored.attempt)
-    // Of a process that ended without a word the last that is known is a turn.
+    // If its process vanished, the last known time is that of a turn.
     const end = stored.ended_at ?? (isOpen ? null : (endedAt ?? stored.started_at ?? stored.queued_at))
     return {
       key: stored.key,
@@ -145,7 +145,7 @@ export function createRolloutRowReads(database: DatabaseSync, isOwned: () => boo
   }
 }
 
-/** A condition of SQL over `rollouts`, with its values. */
+/** Builds a condition of SQL over `rollouts`, with its values. */
 export function whereOf(filter: RolloutFilter, isOwned = true): { readonly where: string; readonly values: readonly (string | number)[] } {
   const { status } = filter
   if (!isOwned && (status === 'queued' || status === 'running')) return { where: 'FALSE', values: [] }
@@ -153,7 +153,7 @@ export function whereOf(filter: RolloutFilter, isOwned = true): { readonly where
     const { where, values } = whereOf({ ...filter, status: undefined })
     return { where: `${where} AND status <> 'done' AND status IN ('queued', 'running', 'interrupted')`, values }
   }
-  // So that the index of those without a result serves a filter on one of their statuses.
+  // Lets the index of rollouts without a result serve a filter on one of their statuses.
   const open = status === undefined || status === 'done' ? [] : ["status <> 'done'"]
   const entries = Object.entries(filter).filter((entry): entry is [keyof typeof conditions, string | number] => entry[1] !== undefined)
   return { where: ['TRUE', ...open, ...entries.map(([name]) => conditions[name])].join(' AND '), values: entries.map(([, value]) => value) }

@@ -5,7 +5,7 @@ import { TrainError } from '@aworld-train/protocol'
 import { addedTables, agentColumn, applicationId, schema, storeVersion } from './schema.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 
-/** Opens `run.db` to write, making it when missing. One that is refused is left as it is. */
+/** Opens `run.db` to write, and creates it if missing. A database that is refused is left as it is. */
 export function openRunDatabase(path: string): DatabaseSync {
   const file = join(path, 'run.db')
   return opened(path, () => {
@@ -23,14 +23,14 @@ export function openRunDatabase(path: string): DatabaseSync {
   })
 }
 
-/** Opens `run.db` once more, to write it from another thread of the process that owns and has checked it. */
+/** Opens `run.db` once more, to write it from another thread of the process that owns it and has checked it. */
 export function openRunDatabaseAgain(path: string): DatabaseSync {
   return opened(path, () => new DatabaseSync(join(path, 'run.db'), { timeout: 5000 }))
 }
 
 /**
- * Turns the write-ahead log on, before the first write. Commits are `synchronous=NORMAL`: a killed process loses none of
- * them. Against a power cut the writer also syncs the log, for results, steps and state (see createCommitQueue).
+ * Turns the write-ahead log on, before the first write. Commits are `synchronous=NORMAL`, so a killed process loses none of them. Against a
+ * power cut the writer also syncs the log, for results, steps and state (see createCommitQueue).
  */
 export function startWriteAheadLog(database: DatabaseSync): void {
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000; PRAGMA foreign_keys = ON')
@@ -38,26 +38,26 @@ export function startWriteAheadLog(database: DatabaseSync): void {
 }
 
 /**
- * Closes a database after writing. Without a write-ahead log a finished run can be read where nothing may be written; while
- * somebody else has it open the log is only emptied, and the last reader to close removes it.
+ * Closes a database after writing. Without a write-ahead log, a finished run can be read where nothing may be written. If somebody else has
+ * the database open, the log is only emptied, and the last reader to close removes it.
  */
 export function closeWrittenDatabase(database: DatabaseSync, lastWrite: () => void): void {
   try {
     lastWrite()
   } catch {
-    // On a full disk, say. Readers see by the missing owner what this would have written.
+    // This fails on a full disk, for example. Readers see the same by the missing owner.
   }
   try {
     database.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)')
     endWriteAheadLog(database)
   } catch {
-    // The log stays until a later close; its content is as safe as the database.
+    // The log stays until a later close. Its content is as safe as the database.
   } finally {
     database.close()
   }
 }
 
-/** Closes a database that was read, and removes the log of a run that nobody else has open. */
+/** Closes a database that was read. If nobody else has the run open, its log is removed. */
 export function closeReadDatabase(path: string, database: DatabaseSync): void {
   database.close()
   if (!existsSync(join(path, 'run.db-wal'))) return
@@ -72,12 +72,12 @@ export function closeReadDatabase(path: string, database: DatabaseSync): void {
   }
 }
 
-/** Throws at once while another connection is open. */
+/** Ends the write-ahead log. Throws at once while another connection is open. */
 function endWriteAheadLog(database: DatabaseSync): void {
   database.exec('PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE')
 }
 
-/** Opens `run.db` to read, beside its owner or alone. */
+/** Opens `run.db` to read, with or without its owner. */
 export function openRunDatabaseToRead(path: string): DatabaseSync {
   const file = join(path, 'run.db')
   if (!existsSync(file)) {
@@ -113,7 +113,7 @@ function checkFormat(path: string, database: DatabaseSync): void {
   if (version !== storeVersion) throw anotherVersion(path, version)
 }
 
-/** Reads the whole file, as its owner does before it goes on; a reader meets damage where it reads. */
+/** Checks the whole file, as its owner does before it goes on. A reader meets damage only where it reads. */
 function checkPages(path: string, database: DatabaseSync): void {
   const first = database.prepare('PRAGMA quick_check(1)').get() as { quick_check: string }
   if (first.quick_check !== 'ok') throw corrupt(path, first.quick_check)

@@ -12,10 +12,10 @@ export interface RunLock {
   release(): Promise<void>
 }
 
-/** What `owner.json` says. */
+/** Content of `owner.json`. */
 interface Owner {
   readonly pid: number
-  /** In clock ticks since the machine started; `null` where the system does not say so. */
+  /** In clock ticks since the machine started; `null` if the system does not report it. */
   readonly bornAt: number | null
   /** Unix milliseconds. */
   readonly startedAt: number
@@ -23,7 +23,7 @@ interface Owner {
 
 const sqliteBusy = 5
 
-/** When a process began, in clock ticks since the machine did: field 22 of proc_pid_stat(5). `null` where the system does not say so. */
+/** Start of a process, in clock ticks since that of the machine: field 22 of proc_pid_stat(5). `null` if the system does not report it. */
 function bornAt(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -33,13 +33,13 @@ function bornAt(pid: number): number | null {
   }
 }
 
-/** Whether the owner runs. Its pid alone does not say so: a container that starts again gives its processes the same ones. */
+/** Whether the owner runs. Its pid alone does not tell, because a restarted container gives its processes the same ones. */
 const isAlive = (owner: Owner) => isRunning(owner.pid) && (typeof owner.bornAt !== 'number' || owner.bornAt === bornAt(owner.pid))
 
 /**
- * Makes this process the one owner of a run directory. The lock is the operating system's, held through an open
- * SQLite transaction on a file of its own: it ends with the process however that dies, so none is ever stale.
- * `owner.json` only says who it is. Rejects with STORE_LOCKED, naming the pid.
+ * Makes this process the one owner of a run directory. The operating system holds the lock, through an open SQLite transaction on a file
+ * of its own. It ends with the process, however that dies, so no lock is ever stale. `owner.json` only says who the owner is. Rejects
+ * with STORE_LOCKED, naming the pid.
  */
 export async function acquireRunLock(path: string): Promise<RunLock> {
   const owner = join(path, 'owner.json')
@@ -76,7 +76,7 @@ export function isOwned(path: string): boolean {
   }
 }
 
-/** The error for a locked run. The owner's name may be written a moment after the lock is taken, so it is waited for. */
+/** The error for a locked run. The owner's name may be written a moment after the lock is taken, so this waits for it. */
 async function lockedBy(path: string, owner: string): Promise<TrainError> {
   let pid: number | null = null
   for (let tries = 0; tries < 10 && pid === null; tries++) {

@@ -9,7 +9,7 @@ import { storeVersion } from './schema.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 import { writeJsonAtomically } from './write-json-atomically.ts'
 
-/** What the manifest of a new run is made from. */
+/** Input for the manifest of a new run. */
 export interface ManifestInput {
   readonly kind?: RunManifest['kind'] | undefined
   readonly name?: string | undefined
@@ -18,7 +18,7 @@ export interface ManifestInput {
   readonly provenance?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** The manifest of the run at `path`, `null` where there is none. Rejects with STORE_VERSION or STORE_CORRUPT. */
+/** Reads the manifest of the run at `path`; `null` if there is none. Rejects with STORE_VERSION or STORE_CORRUPT. */
 export async function readManifest(path: string): Promise<RunManifest | null> {
   let text: string
   try {
@@ -55,7 +55,10 @@ export async function writeManifest(path: string, manifest: RunManifest): Promis
   }
 }
 
-/** The manifest of the run at `path`, written when it is new. Rejects with CONFIG_INVALID when the run has another configuration. */
+/**
+ * Returns the manifest of the run at `path`, and writes it if the run is new. Rejects with CONFIG_INVALID if the
+ * run has another configuration.
+ */
 export async function ensureManifest(path: string, input: ManifestInput | undefined): Promise<RunManifest> {
   const existing = await readManifest(path)
   if (!existing) {
@@ -69,7 +72,7 @@ export async function ensureManifest(path: string, input: ManifestInput | undefi
   return existing
 }
 
-/** The error for a run that has another configuration; `inputs` are the hashes of the present one, by name. */
+/** The error for a run that has another configuration. `inputs` are the hashes of the present one, by name. */
 export function anotherConfiguration(path: string, { provenance }: RunManifest, inputs: unknown): TrainError {
   const [before, now] = [hashesOf(provenance?.['inputs']), hashesOf(inputs)]
   const changed = [...new Set([...before.keys(), ...now.keys()])].filter((name) => before.get(name) !== now.get(name))

@@ -30,15 +30,15 @@ export interface RunCounts {
   readonly rollouts: number
   readonly finished: number
   readonly trained: number
-  /** Turns of every attempt, superseded ones too. */
+  /** Number of turns of every attempt, including superseded ones. */
   readonly turns: number
-  /** How many of those turns are of a policy and have sampled tokens. */
+  /** Number of those turns that are a policy's and have sampled tokens. */
   readonly sampledTurns: number
   /** Tokens of those turns, as recorded. */
   readonly sampledTokens: number
 }
 
-/** The turns of a rollout's attempt so far, of each agent in their order. */
+/** The turns of a rollout's attempt so far, for each agent in their order. */
 export interface AttemptTurns {
   readonly attempt: number
   /** By the path of the agent's run, which is the agent's name. */
@@ -50,60 +50,69 @@ export interface RecordedCall {
   /** Key of the rollout. */
   readonly key: string
   readonly attempt: number
-  /** How many tokens were sampled. */
+  /** Number of sampled tokens. */
   readonly tokens: number
   /** Whether its tokens are lost, because they were damaged on disk. */
   readonly isLost?: boolean
 }
 
-/** Reads of a run; the owner's and any reader's. */
+/** Reads of a run, for its owner and for any reader. */
 export interface RunQueries
   extends EpisodeReader,
     RolloutRowReads,
     Pick<SubmissionStore, 'submissions'>,
     Pick<RunProgress, 'steps' | 'getState'> {
-  /** The episodes of those rollouts that have one, in the order in which they were queued. */
+  /** Episodes of the rollouts that have one, in the order in which they were queued. */
   episodes(filter?: RolloutFilter): Iterable<Episode>
-  /** Also of a rollout that runs. Whether a turn was delivered is certain once the rollout has its result. `null` for a rollout that is not there. */
+  /**
+   * Turns of a rollout, also while it runs. Whether a turn was delivered is certain only once the rollout has its result.
+   * `null` for an unknown rollout.
+   */
   turnsOf(key: string): AttemptTurns | null
-  /** The attempts of a rollout, in their order; none of one that waits for its first. */
+  /** The attempts of a rollout in their order; none before its first. */
   attempts(key: string): AttemptRow[]
-  /** What became of the rows of a step, of a rollout, or of a rollout in a step; in the order of the batch. */
+  /** The fate of the rows of a step, of a rollout, or of a rollout in a step, in the order of the batch. */
   samples(filter: { readonly step?: number | undefined; readonly rollout?: string | undefined }): StepSample[]
-  /** What became of the rows of these rollouts, in the order of steps and batches. */
+  /** The fate of the rows of these rollouts, in the order of steps and batches. */
   samplesOf(rollouts: readonly string[]): SampleSummary[]
-  /** Sampled tokens of a trained step by what became of them; `reason` is `null` for those that were trained. */
+  /** Sampled tokens of a trained step by their fate; `reason` is `null` for trained ones. */
   sampleTokens(step: number): SampleTokens[]
-  /** What became of the tokens of each agent, as far as steps and evaluations say it. Reads every turn. */
+  /** The fate of each agent's tokens, as far as steps and evaluations tell. Reads every turn. */
   agentTokens(): Readonly<Record<string, AgentTokens>>
-  /** The steps without the keys of their rollouts, which are many in a long run. */
+  /** The steps, without the keys of their rollouts, which are many in a long run. */
   stepMetrics(): Omit<StepRecord, 'rollouts'>[]
-  /** Of what finished behind place `after` of the order of finishing; of these training steps too, whose rollouts may have finished before. */
+  /**
+   * Totals of the rollouts that finished after place `after` in the order of finishing, and of these training steps, whose
+   * rollouts may have finished before.
+   */
   finishedTotals(after: number, steps?: readonly number[]): FinishedTotals
-  /** How many rollouts there are of each status. */
+  /** Number of rollouts of each status. */
   statuses(): Readonly<Record<RunRolloutStatus, number>>
-  /** Episodes of each split. */
+  /** Number of episodes of each split. */
   splits(): Readonly<Record<string, number>>
-  /** Episodes that ended for each reason. */
+  /** Number of episodes that ended for each reason. */
   stopReasons(): Readonly<Record<string, number>>
-  /** Why rollouts failed, the most frequent first. */
+  /** Reasons why rollouts failed, the most frequent first. */
   failures(): FailureCount[]
-  /** Keys of rollouts with a call that did not parse, the first `limit` of them. */
+  /** Keys of the first `limit` rollouts with a call that did not parse. */
   unparsed(limit: number): string[]
   /** Calls that sampled tokens, in every attempt of every rollout. */
   calls(): Iterable<RecordedCall>
-  /** How often results were taken back since the run began, because they were lost or their steps discarded. Whoever has added results up begins again. */
+  /**
+   * How often results were taken back since the run began, because they were lost or their steps discarded. A reader that has
+   * added results up then begins again.
+   */
   timesTakenBack(): number
-  /** How the owner was doing after this Unix millisecond. */
+  /** Health of the owner after this Unix millisecond. */
   health(after: number): RunHealth
   /** Reads every turn. */
   counts(): RunCounts
-  /** Tokens of attempts that never get a result: a later attempt began, or they were given up. */
+  /** Tokens of attempts that never get a result, because a later attempt began or they were given up. */
   supersededTokens(): number
   close(): void
 }
 
-/** An episode's body in the database. Of its turns it has only their indices and whether they were delivered. */
+/** An episode's body in the database. It has only the indices of its turns and whether they were delivered. */
 export type EpisodeBody = Omit<Episode, 'trajectories'> & {
   readonly trajectories: readonly (Omit<Trajectory, 'turns'> & { readonly turns: readonly (readonly [number, Turn['delivered']])[] })[]
 }
@@ -120,10 +129,13 @@ interface TurnRow {
   readonly crc32: number
 }
 
-/** Prepares the reads of the run at `path` over an open database, which stays the caller's; `isOwned` says whether a process works on the run. They throw STORE_CORRUPT. */
+/**
+ * Prepares the reads of the run at `path` over an open database, which stays the caller's. `isOwned` says whether a process works on the
+ * run. The reads throw STORE_CORRUPT.
+ */
 export function createRunQueries(path: string, database: DatabaseSync, isOwned = () => true): RunQueries {
   const segments = new Map<number, number>()
-  // A resumed run does not take an episode whose tokens are lost for a result.
+  // An episode whose tokens are lost is no result for a resumed run.
   const byKey = database.prepare(`SELECT e.rollout, e.body FROM rollouts r JOIN episodes e ON e.rollout = r.id WHERE r.key = ?
     AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.rollout = r.id AND t.attempt = r.attempt AND t.segment = 0)`)
   const byId = database.prepare('SELECT rollout, body FROM episodes WHERE rollout = ?')
@@ -166,7 +178,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
   )
   const turnsOfAttempt = database.prepare('SELECT * FROM turns WHERE rollout = ? AND attempt = ? ORDER BY agent, turn')
   const allSteps = database.prepare('SELECT step, weight_version, checkpoint, metrics FROM steps ORDER BY step')
-  // Those that are done are the rest: counting them takes reading their rows.
+  // Done rollouts are the rest, because counting them would mean reading their rows.
   const byStatus = database.prepare(
     "SELECT status, count(*) AS rollouts FROM rollouts WHERE status <> 'done' GROUP BY status UNION ALL SELECT 'done', count(*) FROM rollouts",
   )
@@ -182,13 +194,13 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
   const counts = database.prepare(`SELECT
     (SELECT count(*) FROM rollouts) AS rollouts, (SELECT count(*) FROM episodes) AS finished, (SELECT count(*) FROM trained) AS trained,
     (SELECT count(*) FROM turns) AS turns, (SELECT count(*) FROM turns WHERE completion_length > 0) AS sampledTurns, (SELECT coalesce(sum(completion_length), 0) FROM turns) AS sampledTokens`)
-  // CROSS JOIN keeps the order: the few rollouts with attempts first, then their turns alone.
+  // CROSS JOIN keeps the order: first the few rollouts with several attempts, then only their turns.
   const superseded = database.prepare(`SELECT
     (SELECT coalesce(sum(t.completion_length), 0) FROM rollouts r CROSS JOIN turns t ON t.rollout = r.id AND t.attempt < r.attempt WHERE r.attempt > 0)
     + (SELECT coalesce(sum(t.completion_length), 0) FROM rollouts r CROSS JOIN turns t ON t.rollout = r.id AND t.attempt = r.attempt
       WHERE r.status <> 'done' AND r.status IN ('queued', 'cancelled', 'interrupted', ?)) AS tokens`)
 
-  /** The errors of SQLite and of files say which run they are of. */
+  /** Makes errors of SQLite and of files name their run. */
   function named<Parameters extends unknown[], Result>(read: (...parameters: Parameters) => Result): (...parameters: Parameters) => Result {
     return (...parameters) => {
       try {
@@ -291,7 +303,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
       const counts = { queued: 0, running: 0, done: 0, cancelled: 0, interrupted: 0 }
       for (const { status, rollouts } of byStatus.all() as unknown as { status: RunRolloutStatus; rollouts: number }[]) {
         counts[shownStatus(status, owned)] += rollouts
-        // The row of `done` counts all.
+        // The row of `done` counts all rollouts.
         if (status !== 'done') counts.done -= rollouts
       }
       return counts

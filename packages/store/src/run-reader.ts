@@ -7,7 +7,10 @@ import { parseManifest } from './run-manifest.ts'
 import { createRunQueries, type RunQueries } from './run-queries.ts'
 import { toStoreError } from './store-error.ts'
 
-/** A run as anyone but its owner sees it: live or finished. Nothing of it is changed; the last to close a run that has no owner removes its write-ahead log. */
+/**
+ * A run, live or finished, as anyone but its owner sees it. Nothing of it is changed, except that the last to close a run without an
+ * owner removes its write-ahead log.
+ */
 export interface RunReader extends RunQueries {
   readonly path: string
   readonly manifest: RunManifest

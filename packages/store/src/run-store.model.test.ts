@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { type OwnedRunStore, openRunStore } from './open-run-store.ts'
 import { episodeOf, runRequest, temporaryFolder, turnChain } from './testing/run-fixtures.ts'
 
-/** What a store must know, in plain maps. */
+/** A store's knowledge in plain maps. */
 interface Model {
   readonly attempts: Map<string, number>
   /** `key attempt` to the number of turns. */

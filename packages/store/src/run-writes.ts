@@ -11,7 +11,7 @@ export type RunWrites = RolloutWriter &
   Pick<RunProgress, 'commitStep' | 'setState'> &
   Pick<EncodedWrites, 'discardStepsAfter'>
 
-/** The writes of a run, whose turns are encoded here. */
+/** Creates the writes of a run, which encode turns in the calling thread. */
 export function createRunWrites({
   queue,
   keepSubmission,

@@ -5,10 +5,10 @@ import { openRunStore } from './open-run-store.ts'
 import { readRun } from './run-reader.ts'
 import { episodeOf, runRequest, temporaryFolder, turnChain } from './testing/run-fixtures.ts'
 
-/** Bytes of one rollout: three turns, of which the first holds 40 + 6 words and the others 3 + 6. */
+/** Bytes of one rollout of three turns: the first holds 40 + 6 words, the others 3 + 6. */
 const rolloutBytes = (46 + 9 + 9) * 4
 
-/** A run of rollouts `1`, `2`, … of which every second one ends a step; steps that are named have a checkpoint. */
+/** A run of rollouts `1`, `2`, …, in which every second one ends a step. Steps in `checkpoints` have a checkpoint. */
 async function madeRun({ rollouts = 8, checkpoints = [] as number[] } = {}) {
   const folder = await temporaryFolder()
   const path = join(folder.path, 'run')

@@ -19,11 +19,10 @@ interface LostRollout {
 }
 
 /**
- * Compares the tokens of every turn with their checksums, and repairs a run whose tokens are damaged, so that no sample has them.
- * A resumed run repeats the steps after the last checkpoint from their rollouts: from the first that lost a rollout on, these steps
- * are taken back, with all that was sampled later. A rollout that a remaining step has trained, or that was evaluated before, keeps
- * its text and its place in the accounts; a later one loses its result and runs again. Resolves to a text for a person, `null`
- * where no result lost tokens.
+ * Compares the tokens of every turn with their checksums, and repairs a run with damaged tokens so that no sample has them. A resumed run
+ * repeats the steps after the last checkpoint from their rollouts. From the first of these that lost a rollout on, they are taken back,
+ * with all that was sampled later. A rollout that a remaining step has trained, or that was evaluated before, keeps its text and its place
+ * in the accounts; a later one loses its result and runs again. Resolves to a text for a person; `null` if no result lost tokens.
  */
 export async function salvageRun(path: string, database: DatabaseSync): Promise<string | null> {
   const damaged = await damagedTurns(path, database)
@@ -39,7 +38,7 @@ export async function salvageRun(path: string, database: DatabaseSync): Promise<
   }
 }
 
-/** Rows of turns whose bytes are not those that were written. Other bytes of a segment are not checked. */
+/** Finds rows of turns whose bytes have changed since they were written. Other bytes of a segment are not checked. */
 async function damagedTurns(path: string, database: DatabaseSync): Promise<number[]> {
   const rows = database.prepare(
     'SELECT rowid AS id, segment, byte_offset, (suffix_length + 2 * completion_length) * 4 AS bytes, crc32 FROM turns WHERE segment > 0 ORDER BY segment',
@@ -67,7 +66,7 @@ async function readSegment(path: string, segment: number): Promise<Buffer> {
 
 function salvage(database: DatabaseSync, damaged: readonly number[]): string | null {
   const number = (sql: string, ...parameters: number[]) => Number(Object.values(database.prepare(sql).get(...parameters) ?? {})[0])
-  // Segments are counted from 1, so 0 says that the tokens are nowhere.
+  // Segments are counted from 1, so 0 means that the tokens are nowhere.
   const mark = database.prepare('UPDATE turns SET segment = 0 WHERE rowid = ?')
   for (const id of damaged) mark.run(id)
   const lost = database
@@ -116,7 +115,7 @@ function salvage(database: DatabaseSync, damaged: readonly number[]): string | n
 interface Outcome {
   readonly results: number
   readonly again: number
-  /** The last step that stays trained; `null` where no step was taken back. */
+  /** The last step that stays trained; `null` if no step was taken back. */
   readonly takenBackTo: number | null
 }
 

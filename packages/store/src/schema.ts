@@ -1,22 +1,21 @@
 export const storeVersion = 2
-/** `AWTR`: tells a run from any other SQLite file. */
+/** `AWTR`, which distinguishes a run from any other SQLite file. */
 export const applicationId = 0x41575452
 
-/** Tables that came after the first runs of this format: the next owner of such a run adds them. */
+/** Tables that the first runs of this format lack. The next owner of such a run adds them. */
 export const addedTables = `CREATE TABLE IF NOT EXISTS submitted(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id)) STRICT;
 CREATE TABLE IF NOT EXISTS attempts(
   rollout INTEGER NOT NULL REFERENCES rollouts(id), attempt INTEGER NOT NULL, worker TEXT, started_at REAL NOT NULL, ended_at REAL, error TEXT, agent TEXT,
   PRIMARY KEY(rollout, attempt)
 ) STRICT, WITHOUT ROWID;`
 
-/** Finds the column of `attempts` that came after its table. */
+/** Finds the column that the first tables of `attempts` lack. */
 export const agentColumn = "SELECT 1 FROM pragma_table_info('attempts') WHERE name = 'agent'"
 
 /**
- * What makes an empty database one of a run. docs/4.reference/run-directory.md says what each column holds.
- * `rollouts.attempt` is the fence: a write names its attempt and must find it here. The primary keys of `episodes`
- * and `trained` make a second result and a second training impossible.
- * Rows of `rollouts` are short, so that a filter over all of them is quick: what is long is last, or in a table of its own.
+ * The schema of a run's database. docs/4.reference/run-directory.md describes each column. `rollouts.attempt` is the fence: a write names
+ * its attempt and must find it here. The primary keys of `episodes` and `trained` make a second result and a second training impossible.
+ * Rows of `rollouts` are short, so that a filter over all of them is quick: long columns come last, or are in a table of their own.
  */
 export const schema = `
 CREATE TABLE rollouts(

@@ -10,16 +10,16 @@ export interface SegmentPosition {
 
 /** Appends to the files of `segments/`. One call at a time. */
 export interface SegmentWriter {
-  /** Appends `chunks` one behind the other and resolves, when they are durable, to where they begin. After a failure nothing was appended. */
+  /** Appends `chunks` one after the other. Resolves, when they are durable, to where they begin. After a failure nothing was appended. */
   append(chunks: readonly Uint8Array[]): Promise<SegmentPosition>
   close(): Promise<void>
 }
 
 export interface SegmentWriterOptions {
   readonly directory: string
-  /** End of the last record that the database names; bytes behind it belong to no record and are cut off. */
+  /** End of the last record that the database names. Bytes after it belong to no record and are cut off. */
   readonly end: SegmentPosition
-  /** A segment that has grown past this is followed by a new one. */
+  /** A segment that exceeds this is followed by a new one. */
   readonly maxBytes?: number | undefined
 }
 
@@ -65,7 +65,7 @@ export function segmentPath(directory: string, segment: number): string {
   return join(directory, `${String(segment).padStart(6, '0')}.bin`)
 }
 
-/** The size of every segment in bytes, by its number. */
+/** The size in bytes of every segment, by its number. */
 export async function segmentSizes(directory: string): Promise<Map<number, number>> {
   const sizes = new Map<number, number>()
   for (const name of await readdir(directory).catch(() => [])) {

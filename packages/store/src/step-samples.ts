@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { SampleSummary, StepSample } from '@aworld-train/core'
 import { fromLittleEndian, toLittleEndian } from './little-endian.ts'
 
-/** Adds what became of the rows of a step; each with the id of its rollout. */
+/** Prepares the write of the rows of a step, each with the id of its rollout. */
 export function createSampleWrites(
   database: DatabaseSync,
 ): (step: number, samples: readonly (readonly [id: number, StepSample])[]) => void {
@@ -32,7 +32,7 @@ export interface SampleReads {
   of(rollouts: readonly string[]): SampleSummary[]
   /** Tokens of the rows of a step for each agent and reason. */
   tokens(step: number): SampleTokens[]
-  /** Those of all steps. */
+  /** Tokens of the rows of all steps. */
   allTokens(): SampleTokens[]
 }
 
@@ -42,7 +42,7 @@ export function createSampleReads(database: DatabaseSync): SampleReads {
   const from = 'FROM samples s JOIN rollouts r ON r.id = s.rollout'
   const ofStep = database.prepare(`SELECT ${columns} ${from} WHERE s.step = ? ORDER BY s.position`)
   const ofRollout = database.prepare(`SELECT ${columns} ${from} WHERE r.key = ? ORDER BY s.step, s.position`)
-  // CROSS JOIN keeps the order: the rollouts that are named first, then their rows alone.
+  // CROSS JOIN keeps the order: first the named rollouts, then only their rows.
   const ofRollouts = database.prepare(
     `SELECT ${summary} FROM json_each(?) AS named CROSS JOIN rollouts r ON r.key = named.value CROSS JOIN samples s ON s.rollout = r.id ORDER BY s.step, s.position`,
   )

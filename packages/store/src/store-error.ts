@@ -1,6 +1,6 @@
 import { type ErrorCode, errorMessage, TrainError } from '@aworld-train/protocol'
 
-/** Primary SQLite result codes (https://www.sqlite.org/rescode.html) and the codes of our catalogue for them. */
+/** Codes of our catalogue for primary SQLite result codes (https://www.sqlite.org/rescode.html). */
 const sqliteCodes: Readonly<Record<number, ErrorCode>> = {
   3: 'STORE_READ_ONLY',
   5: 'STORE_LOCKED',
@@ -33,7 +33,7 @@ const explanations: Partial<Record<ErrorCode, string>> = {
   STORE_CORRUPT: 'is damaged. Start a new run with --new; the folder is left as it is.',
 }
 
-/** An error of the file system or SQLite as a TrainError of the store that names the run and the remedy. */
+/** Turns an error of the file system or SQLite into a TrainError of the store that names the run and the remedy. */
 export function toStoreError(error: unknown, path: string): TrainError {
   if (error instanceof TrainError) return error
   const code = storeErrorCode(error)
@@ -48,7 +48,7 @@ function storeErrorCode(error: unknown): ErrorCode {
   return systemCodes[code ?? ''] ?? 'STORE_FAILED'
 }
 
-/** The error for a write that is refused: of an old attempt, of a second result, of a second training. */
+/** The error for a refused write: of an old attempt, of a second result, of a second training. */
 export function conflict(message: string): TrainError {
   return new TrainError('STORE_CONFLICT', `${message}; drop this write.`)
 }

@@ -9,14 +9,14 @@ export interface ThreadOptions {
 
 export type ThreadMethod = 'open' | keyof EncodedWrites | 'close'
 
-/** A call to the writer's thread. Calls of about the same time travel in one message, and so do replies. */
+/** A call to the writer's thread. Calls at about the same time travel in one message, and so do replies. */
 export interface ThreadCall {
   readonly id: number
   readonly method: ThreadMethod
   readonly args: readonly unknown[]
 }
 
-/** The answer of the thread; an error without a code is not of the catalogue. */
+/** The answer of the thread. An error without a code is not of the catalogue. */
 export type ThreadReply =
   | { readonly id: number; readonly value: unknown }
   | {

@@ -10,7 +10,7 @@ interface Pending {
   reject(error: Error): void
 }
 
-/** Starts a thread that opens the run at `path` and writes it; rejects with the thread's error where it cannot open the run. */
+/** Starts a thread that opens the run at `path` and writes it. Rejects with the thread's error if it cannot open the run. */
 export async function startThreadWriter(options: ThreadOptions): Promise<RunWriter> {
   const worker = new Worker(siblingModule('writer-thread', import.meta.url), { name: 'aworld-train-store', workerData: options })
   const pending = new Map<number, Pending>()
@@ -45,7 +45,7 @@ export async function startThreadWriter(options: ThreadOptions): Promise<RunWrit
     batch = null
   }
 
-  /** The bytes of `turns`, which are among the arguments, move to the thread. */
+  /** Calls the thread. The bytes of `turns`, which are among the arguments, move to it. */
   function call<T>(method: ThreadMethod, args: readonly unknown[], turns: readonly EncodedTurn[] = []): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (ended) return reject(ended)

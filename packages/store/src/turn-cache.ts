@@ -1,6 +1,6 @@
 import type { Turn } from '@aworld-train/protocol'
 
-/** The turns of running rollouts: a continuation is compared with its parent without reading that back. */
+/** Turns of running rollouts, so that a continuation is compared with its parent without reading it back. */
 export interface TurnCache {
   add(rollout: string, attempt: number, agent: string, turn: Turn): void
   get(rollout: string, attempt: number, agent: string, index: number): Turn | null

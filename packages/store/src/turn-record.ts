@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import type { Turn } from '@aworld-train/protocol'
 import { fromLittleEndian, memoryOf, toLittleEndian } from './little-endian.ts'
 
-/** A turn as it is kept: JSON in the database, tokens in a segment. */
+/** A turn as it is stored: JSON in the database, tokens in a segment. */
 export interface TurnRecord {
   /** The turn without its token arrays. */
   readonly body: string
@@ -15,10 +15,10 @@ export interface TurnRecord {
   readonly crc32: number
 }
 
-/** Where the tokens of a turn lie. */
+/** Lengths of the parts of a turn's tokens. */
 export type TurnTokens = Pick<TurnRecord, 'prefixLength' | 'suffixLength' | 'completionLength'>
 
-/** A turn as a record; of a prompt that extends `parent` the suffix only. */
+/** Turns a turn into a record. If its prompt extends `parent`, the record has only the suffix. */
 export function toTurnRecord(turn: Turn, parent: Turn | null): TurnRecord {
   const { promptTokenIds, completionTokenIds, rolloutLogprobs, ...rest } = turn
   if (completionTokenIds.length !== rolloutLogprobs.length) {
@@ -42,7 +42,7 @@ export function toTurnRecord(turn: Turn, parent: Turn | null): TurnRecord {
   }
 }
 
-/** The inverse of toTurnRecord; `parentOf` gives a turn by its index. Throws where a prefix has no parent. */
+/** The inverse of toTurnRecord. `parentOf` returns a turn by its index. Throws if a prefix has no parent. */
 export function fromTurnRecord(body: string, tokens: TurnTokens, bytes: Uint8Array, parentOf: (index: number) => Turn | undefined): Turn {
   const { prefixLength, suffixLength, completionLength } = tokens
   const rest = JSON.parse(body) as Turn

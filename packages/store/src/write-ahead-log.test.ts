@@ -12,7 +12,7 @@ const noSignals = 'Windows has no signal that a process could end at by itself'
 
 const databaseFiles = async (path: string) => (await readdir(path)).filter((name) => name.startsWith('run.db')).sort()
 
-/** A run whose log has grown, that another process reads; resolves when its owner has finished and closed it. */
+/** Finishes a run whose log has grown while another process reads it. Resolves when its owner has closed it. */
 async function finishBeside(path: string, read: () => Promise<void>): Promise<void> {
   const store = await openRunStore({ path })
   for (let index = 0; index < 40; index++) {

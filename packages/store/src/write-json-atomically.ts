@@ -1,7 +1,7 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Writes `value` as JSON so that readers, and a crash, see the old file or the new one, never a part. */
+/** Writes `value` as JSON. Readers, and the state after a crash, have the old file or the new one, never a part. */
 export async function writeJsonAtomically(path: string, value: unknown): Promise<void> {
   const temporary = `${path}.${process.pid}.tmp`
   try {
@@ -20,7 +20,7 @@ export async function writeJsonAtomically(path: string, value: unknown): Promise
   await syncDirectory(dirname(path))
 }
 
-/** Makes renames in a directory survive a power cut; a no-op where directories cannot be opened. */
+/** Makes renames in a directory survive a power cut. Does nothing where directories cannot be opened. */
 export async function syncDirectory(path: string): Promise<void> {
   if (process.platform === 'win32') return
   const directory = await open(path, 'r')

@@ -13,7 +13,7 @@ test('what a thread of its own writes is durable when that is acknowledged, and 
   const reader = readRun(folder.path)
   expect(reader.counts()).toMatchObject({ rollouts: 2, turns: 2, sampledTokens: 6 })
   reader.close()
-  // The result brings the last turn along.
+  // The result brings the last turn with it.
   await store.finish(episodeOf(runRequest('a'), 0, turns))
   expect(store.episode('a')?.trajectories[0]?.turns).toEqual(turns)
   await store.close()

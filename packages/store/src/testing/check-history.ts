@@ -3,8 +3,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { readRun } from '../run-reader.ts'
 
 /**
- * Compares the writes that were acknowledged to workers with those that the run has. Each returned line is a problem; where there
- * is none, nothing was lost or doubled and no attempts were mixed. A write that was kept but not acknowledged is allowed.
+ * Compares the writes that were acknowledged to workers with those in the run. Each returned line is a problem. If there is none, nothing
+ * was lost or doubled, and no attempts were mixed. A write that was kept but not acknowledged is allowed.
  */
 export function checkHistory(path: string, acknowledged: readonly string[]): string[] {
   const problems: string[] = []

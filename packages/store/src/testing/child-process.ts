@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-/** A child process; disposing kills it. */
+/** A child process. Disposing of it kills it. */
 export interface Child extends AsyncDisposable {
   readonly process: ChildProcess
   /** Lines of standard output so far. */
