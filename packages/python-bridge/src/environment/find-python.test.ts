@@ -32,7 +32,7 @@ const complete = {
   aiohttp: '3.14.5',
 }
 
-/** The real python3 that finds nothing but the metadata of these packages, and calls itself `version`. */
+/** A wrapper of the real python3 that finds only the metadata of these packages and reports `version`. */
 async function interpreter(path: string, packages: Readonly<Record<string, string>>, version = '3.11.7'): Promise<string> {
   const site = `${path}.site`
   await mkdir(site, { recursive: true })
@@ -51,7 +51,7 @@ async function script(path: string, body: string): Promise<string> {
   return path
 }
 
-/** An empty project and a PATH of one folder. */
+/** An empty project, and a PATH with one folder. */
 async function place() {
   const projectDirectory = await mkdtemp(join(folder, 'project-'))
   const bin = await mkdtemp(join(folder, 'bin-'))
@@ -190,7 +190,7 @@ describe('inspectPython', () => {
   })
 })
 
-/** A process that has ended and waits to be collected counts as ended. */
+/** A zombie counts as ended. */
 function isRunning(pid: number): boolean {
   try {
     return !/^\S+ \(.*\) Z/.test(execFileSync('cat', [`/proc/${pid}/stat`], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }))

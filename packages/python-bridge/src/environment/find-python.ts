@@ -6,20 +6,20 @@ import { inspectPython, type PythonReport } from './inspect-python.ts'
 
 export interface FindPythonOptions {
   readonly env: NodeJS.ProcessEnv
-  /** Folder of the project; its environments stand before those of PATH. */
+  /** Folder of the project. Its environments come before those of PATH. */
   readonly projectDirectory: string
   readonly signal?: AbortSignal | undefined
 }
 
 export interface PythonCandidate {
   readonly path: string
-  /** Where the interpreter was found: by a variable, in a folder of the project, or on PATH. */
+  /** Place where the interpreter was found: a variable, a folder of the project, or PATH. */
   readonly source: string
 }
 
 export interface FoundPython extends PythonCandidate {
   readonly report: PythonReport
-  /** Interpreters that come earlier and have not that framework, each with the reason. */
+  /** Earlier interpreters without the framework, each with the reason. */
   readonly passedOver: readonly (PythonCandidate & { readonly reason: string })[]
 }
 
@@ -32,9 +32,10 @@ export function interpreterOf(directory: string): string {
 }
 
 /**
- * The interpreter that trains: AWORLD_TRAIN_PYTHON alone where it is set, else the first with the framework among `.aworld-train/python/<trainer>`,
- * `.venv` and `venv` of the project, `.aworld-train/python/<trainer>` of the folders above it, VIRTUAL_ENV, CONDA_PREFIX, and `python3` and
- * `python` of PATH. Throws TRAINER_ENVIRONMENT when there is none or its versions are refused; warnings stand in its report.
+ * Finds the interpreter that trains: only AWORLD_TRAIN_PYTHON if it is set, else the first with the framework among
+ * `.aworld-train/python/<trainer>`, `.venv` and `venv` of the project, `.aworld-train/python/<trainer>` of the folders above it,
+ * VIRTUAL_ENV, CONDA_PREFIX, and `python3` and `python` of PATH. Throws TRAINER_ENVIRONMENT if there is none or its versions are
+ * refused. Warnings are in its report.
  */
 export async function findPython(trainer: DrivenPython, options: FindPythonOptions): Promise<FoundPython> {
   const { env, signal } = options
@@ -63,7 +64,7 @@ export async function findPython(trainer: DrivenPython, options: FindPythonOptio
 
 export const pythonVariable = 'AWORLD_TRAIN_PYTHON'
 
-/** What makes an environment for a trainer, for messages. */
+/** Advice for messages: the command that makes an environment for a trainer. */
 export const setUpAdvice = (trainer: string) => `run "aworld-train setup ${trainer}" to make an environment`
 
 /** The interpreters that exist, in the order in which they are tried. */

@@ -5,7 +5,7 @@ import { runProcess } from './run-process.ts'
 
 const torchSchema = z.object({
   version: z.string(),
-  /** CUDA version torch was built for, such as `13.0`; null for a build without CUDA. */
+  /** CUDA version that torch was built for, such as `13.0`; null for a build without CUDA. */
   cuda: z.string().nullable(),
   available: z.boolean(),
   devices: z.array(z.object({ name: z.string(), memoryBytes: z.number(), capability: z.string() })),
@@ -19,7 +19,7 @@ const probeSchema = z.object({
   platform: z.string(),
   machine: z.string(),
   packages: z.record(z.string(), z.string().nullable()),
-  /** What importing `torch` reported; null where it was not imported. */
+  /** Report of importing `torch`; null if it was not imported. */
   torch: torchSchema.nullable(),
 })
 
@@ -30,18 +30,20 @@ export interface PythonReport extends Readonly<z.output<typeof probeSchema>> {
 }
 
 export interface InspectPythonOptions {
-  /** Environment of the probe; that of this process unless given. */
+  /** Environment of the probe. Default: that of this process. */
   readonly env?: NodeJS.ProcessEnv | undefined
-  /** Imports torch and asks it for devices: seconds instead of milliseconds. */
+  /** Whether to import torch and ask it for devices, which takes seconds instead of milliseconds. */
   readonly torch?: boolean | undefined
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds until the probe is given up: 20 000, or 120 000 with `torch`. */
+  /** Milliseconds until the probe is given up. Default 20,000, or 120,000 with `torch`. */
   readonly timeoutMs?: number | undefined
 }
 
 const mark = 'aworld-train-probe '
 
-/** Reads versions from the metadata of installed packages, and from the trainer's own file where it lies on PYTHONPATH without metadata. */
+/**
+ * Reads versions from the metadata of installed packages. If the trainer lies on PYTHONPATH without metadata, its own file has the version.
+ */
 const probe = `
 import json, platform, sys
 from importlib import metadata, util
@@ -74,7 +76,7 @@ print("${mark}" + json.dumps({"executable": sys.executable, "prefix": sys.prefix
     "machine": platform.machine(), "packages": packages, "torch": facts}))
 `
 
-/** Asks an interpreter for its version and the packages of a trainer; throws TRAINER_ENVIRONMENT when it cannot be run. */
+/** Asks an interpreter for its version and the packages of a trainer. Throws TRAINER_ENVIRONMENT if it cannot be run. */
 export async function inspectPython(path: string, trainer: DrivenPython, options: InspectPythonOptions = {}): Promise<PythonReport> {
   const { env, torch = false, signal, timeoutMs = torch ? 120_000 : 20_000 } = options
   const args = ['-B', '-c', probe, JSON.stringify(trainer.inspected), trainer.distribution, torch ? 'torch' : '']

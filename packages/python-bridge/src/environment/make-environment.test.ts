@@ -23,7 +23,7 @@ async function program(path: string, body: string): Promise<void> {
   await writeFile(path, `#!/bin/sh\n${body}\n`, { mode: 0o755 })
 }
 
-/** A uv that makes folders and notes what it was asked; `install` runs in `uv pip install`. */
+/** A uv that makes folders and logs its arguments. `install` runs in `uv pip install`. */
 const uv = (install = ':') => `
 echo "$*" >> ${folder}/asked
 case "$1 $2" in

@@ -8,18 +8,18 @@ import { interpreterOf } from './find-python.ts'
 import { runProcess } from './run-process.ts'
 
 export interface MakeEnvironmentOptions {
-  /** Folder of the environment. An environment there is replaced if it was made by setup with another stamp; anything else is refused. */
+  /** Folder of the environment. An environment there is replaced if setup made it with another stamp; anything else is refused. */
   readonly directory: string
   /** A version or range that uv understands, such as `3.11` or `>=3.11,<3.13`. */
   readonly python: string
-  /** Arguments of `uv pip install`, one list an installation. */
+  /** Arguments of `uv pip install`, one list for each installation. */
   readonly installs: readonly (readonly string[])[]
-  /** Identifies the packages to install; an environment with the same stamp is kept as it is. */
+  /** Identifies the packages to install. An environment with the same stamp is kept as it is. */
   readonly stamp: string
   readonly env?: NodeJS.ProcessEnv | undefined
   /** Called with a line for each step. */
   readonly onProgress?: ((line: string) => void) | undefined
-  /** Looks at the finished environment before it is put in place; throws to refuse it. */
+  /** Checks the finished environment before it is put in place; throws to refuse it. */
   readonly verify?: ((python: string) => Promise<void>) | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -27,15 +27,15 @@ export interface MakeEnvironmentOptions {
 export interface MadeEnvironment {
   /** Absolute path of its interpreter. */
   readonly python: string
-  /** False where the environment was there already. */
+  /** False if the environment already existed. */
   readonly isNew: boolean
 }
 
 const stampFile = 'aworld-train-stamp'
 
 /**
- * An environment of pinned packages, made by uv in a folder beside its place and put there when it is complete: one that is
- * interrupted leaves nothing. Packages are hard links into uv's cache, so environments share what they have in common.
+ * Makes an environment of pinned packages with uv, in a folder beside its place, and moves it there when it is complete. An interrupted
+ * setup leaves nothing. Packages are hard links into uv's cache, so environments share common ones.
  */
 export async function makeEnvironment(options: MakeEnvironmentOptions): Promise<MadeEnvironment> {
   const { stamp, signal, onProgress, env = process.env } = options
@@ -69,7 +69,7 @@ interface Uv {
   readonly env: NodeJS.ProcessEnv
 }
 
-/** The `uv` of PATH, else one that pip puts beside the environments. */
+/** Finds the `uv` of PATH, else one that pip puts beside the environments. */
 async function findUv(options: {
   readonly beside: string
   readonly env: NodeJS.ProcessEnv
@@ -95,7 +95,7 @@ async function findUv(options: {
   try {
     const args = ['-m', 'pip', 'install', '--quiet', '--target', draft, 'uv']
     const { code, stderr } = await runProcess('python3', args, { env, signal })
-    // Where another setup has put one there meanwhile, that one is used.
+    // If another setup has put one there in the meantime, that one is used.
     if (code === 0) await rename(draft, target).catch(() => undefined)
     if (code === 0 && (await works(installedUv))) return installedUv
     reason = stderr
@@ -126,12 +126,12 @@ async function runStep(
   throw new TrainError('TRAINER_ENVIRONMENT', `uv ${args.slice(0, 2).join(' ')} ended with ${code}: ${lastLines(stderr)}${space}`)
 }
 
-/** Single packages, and lines that name the folder that is about to be renamed. */
+/** Lines about single packages, and lines that name the folder that is about to be renamed. */
 const quietLines = /^(?:[+~-] |Creating virtual environment|Activate with|Using Python .* environment)/
 
 const lastLines = (text: string) => text.trim().split('\n').slice(-12).join('\n') || 'it said nothing'
 
-/** The folder beside `directory` in which it is made. */
+/** The folder beside `directory` in which the environment is made. */
 const draftOf = (directory: string) => `${directory}.${process.pid}-${randomUUID().slice(0, 8)}.draft`
 
 async function isMade(directory: string, stamp: string): Promise<boolean> {
@@ -153,7 +153,7 @@ async function removeRemains(directory: string): Promise<void> {
   }
 }
 
-/** Puts an environment in its place. Of two setups that end at the same time, the later one keeps the environment of the earlier one. */
+/** Puts an environment in its place. If two setups end at the same time, the later one keeps the environment of the earlier one. */
 async function putInPlace(draft: string, directory: string, stamp: string): Promise<void> {
   if (await isMade(directory, stamp)) return
   const old = draft.replace(/draft$/, 'old')

@@ -9,7 +9,7 @@ import { probeGpuDriver } from './probe-gpu-driver.ts'
 export interface SetUpOptions {
   /** Folder of the environment, usually that of `setupFolder` in a project. */
   readonly directory: string
-  /** Python's version, such as `3.12`; whichever of the trainer's uv finds unless given. */
+  /** Python's version, such as `3.12`. Default: whichever of the trainer's versions uv finds. */
   readonly python?: string | undefined
   /** `auto` (by the driver that `nvidia-smi` names), `cpu`, or a version of CUDA such as `13.0`. */
   readonly torch?: string | undefined
@@ -21,12 +21,12 @@ export interface SetUpOptions {
 export interface TrainerEnvironment {
   /** Absolute path of the environment's interpreter. */
   readonly python: string
-  /** False where the same environment stood already. */
+  /** False if the same environment already existed. */
   readonly isNew: boolean
   readonly report: PythonReport
 }
 
-/** Makes the environment that a trainer trains in, of pinned packages; doing it again changes nothing. Throws TRAINER_ENVIRONMENT. */
+/** Makes the environment that a trainer trains in, of pinned packages. Repeating it changes nothing. Throws TRAINER_ENVIRONMENT. */
 export async function makeTrainerEnvironment(trainer: DrivenPython, options: SetUpOptions): Promise<TrainerEnvironment> {
   const { directory, python = trainer.versions, torch = 'auto', env = process.env, onProgress, signal } = options
   const driver = torch === 'cpu' ? null : await probeGpuDriver({ env, signal })
@@ -55,7 +55,7 @@ export async function makeTrainerEnvironment(trainer: DrivenPython, options: Set
   return { python: interpreter, isNew, report: await inspectPython(interpreter, trainer, { env: alone(env), signal }) }
 }
 
-/** The environment by itself: without what PYTHONPATH would add to it. */
+/** Variables without PYTHONPATH and PYTHONHOME, which would add to the environment. */
 function alone(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { PYTHONPATH: _, PYTHONHOME: __, ...rest } = env
   return rest

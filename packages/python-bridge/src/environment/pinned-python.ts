@@ -6,20 +6,20 @@ import { oldestGpuDriver, runsOn } from './probe-gpu-driver.ts'
 import { compareVersions, isBelow } from './versions.ts'
 
 export interface PinnedPythonOptions {
-  /** Of the trainer, in commands. */
+  /** Name of the trainer in commands. */
   readonly name: string
   /** The framework's name, for people. */
   readonly title: string
   readonly distribution: string
-  /** The version that is pinned. */
+  /** The pinned version. */
   readonly tested: string
-  /** The oldest release that trains, and what is otherwise in those before it. */
+  /** The oldest release that trains, and how earlier ones differ. */
   readonly oldest: { readonly release: readonly number[]; readonly because: string }
-  /** The first release of Python that trains, and the first that is untested, such as [3, 11] and [3, 13]. */
+  /** The first release of Python that trains, and the first untested one, such as [3, 11] and [3, 13]. */
   readonly python: { readonly from: readonly number[]; readonly below: readonly number[] }
   /** Distributions that the framework and the bridge import. */
   readonly needed: readonly string[]
-  /** Further ones whose versions are read. */
+  /** Further distributions whose versions are read. */
   readonly inspected: readonly string[]
   readonly shown: readonly string[]
   /** Folder of the pinned requirements: `<distribution>-<tested>.txt` for a GPU, and `…-cpu.txt`. */
@@ -27,9 +27,9 @@ export interface PinnedPythonOptions {
   /** Version of the pinned torch, and the CUDA that it is built for. */
   readonly torch: string
   readonly cuda: string
-  /** What a person is told of each environment, after its name. */
+  /** Remark on each environment, shown after its name. */
   readonly says?: { readonly cpu?: string; readonly gpu?: string } | undefined
-  /** What else stands against an interpreter that has the framework. */
+  /** Finds further problems of an interpreter that has the framework. */
   readonly judge?: ((packages: PythonFacts['packages']) => readonly PythonProblem[]) | undefined
 }
 

@@ -8,7 +8,7 @@ export interface ProbeGpuDriverOptions {
 
 const query = 'driver_version,name,memory.total,memory.free,compute_cap'
 
-/** The driver and its GPUs, null where there is no `nvidia-smi`; throws when it is there and fails. */
+/** The driver and its GPUs; null if there is no `nvidia-smi`. Throws if that exists and fails. */
 export async function probeGpuDriver({ env = process.env, signal }: ProbeGpuDriverOptions = {}): Promise<GpuDriver | null> {
   const ask = (args: readonly string[]) => runProcess('nvidia-smi', args, { env, signal, timeoutMs: 30_000 })
   let answer: Awaited<ReturnType<typeof ask>>
@@ -37,13 +37,13 @@ export function parseGpuDriver(rows: string, banner: string): GpuDriver | null {
   return { version, cuda: /CUDA(?: UMD)? Version:\s*(\d+\.\d+)/.exec(banner)?.[1] ?? null, gpus }
 }
 
-/** MiB as text; some devices say `[N/A]`. */
+/** Reads MiB as text; some devices report `[N/A]`. */
 function toBytes(mebibytes: string | undefined): number {
   const value = Number(mebibytes)
   return Number.isFinite(value) ? value * 2 ** 20 : 0
 }
 
-/** Oldest driver of a major version of CUDA, whose minor versions all run on it (CUDA compatibility guide, table 1). */
+/** Oldest driver for each major version of CUDA, on which its minor versions all run (CUDA compatibility guide, table 1). */
 const oldestDrivers: Readonly<Record<number, number>> = { 11: 450, 12: 525, 13: 580 }
 
 /** Whether programs built for `cuda`, such as `13.0`, run on a driver; undefined when neither is known. */

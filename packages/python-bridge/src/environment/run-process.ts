@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 export interface RunProcessOptions {
   readonly env?: NodeJS.ProcessEnv | undefined
   readonly cwd?: string | undefined
-  /** Ends the process and what it started. */
+  /** Aborting ends the process and all that it started. */
   readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number | undefined
   /** Called with each line of stdout and stderr as it arrives. */
@@ -12,16 +12,16 @@ export interface RunProcessOptions {
 }
 
 export interface ProcessResult {
-  /** Exit code; null when a signal ended it. */
+  /** Exit code; null if a signal ended it. */
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
 }
 
-/** The end of an output, as long as fits into a message. */
+/** Most characters of an output's end that are kept. */
 const keptCharacters = 64_000
 
-/** Runs a program to its end; rejects when it cannot start, is aborted, or outlives `timeoutMs`. On POSIX its whole group ends with it. */
+/** Runs a program to its end. Rejects if it cannot start, is aborted, or outlives `timeoutMs`. On POSIX its whole group ends with it. */
 export async function runProcess(command: string, args: readonly string[], options: RunProcessOptions = {}): Promise<ProcessResult> {
   const { env = process.env, cwd, signal, timeoutMs, onLine } = options
   const limits = [signal, timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)].filter((each) => each !== undefined)

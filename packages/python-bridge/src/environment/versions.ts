@@ -1,6 +1,6 @@
 const parts = /^v?(?:\d+!)?(?<numbers>\d+(?:\.\d+)*)(?<pre>[-._]?(?:a|b|c|rc|alpha|beta|pre|preview|dev)[-._]?\d*)?/i
 
-/** Sign of a version against a release such as [0, 10]; a pre-release of a version stands before it (PEP 440). */
+/** Sign of the comparison of a version with a release such as [0, 10]. A pre-release comes before its version (PEP 440). */
 export function compareVersions(version: string, release: readonly number[]): number {
   return compareNumbers(version, release) || (parts.exec(version)?.groups?.['pre'] === undefined ? 0 : -1)
 }

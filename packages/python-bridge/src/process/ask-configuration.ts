@@ -13,12 +13,12 @@ const answerSchema = z.object({
   exact: z.boolean(),
 })
 
-/** What the installed classes of a framework say of a configuration. */
+/** The verdict of a framework's installed classes on a configuration. */
 export interface ConfigurationAnswer {
   readonly version: string
   readonly problems: readonly string[]
   readonly notes: readonly string[]
-  /** Whether sampler and trainer round alike: one model in float32. */
+  /** Whether sampler and trainer round alike, because they are one model in float32. */
   readonly exact: boolean
 }
 
@@ -28,12 +28,15 @@ export interface AskConfigurationOptions {
   readonly module: string
   /** The framework's name, for people. */
   readonly title: string
-  /** Variables beside those of this process. */
+  /** Variables besides those of this process. */
   readonly variables?: Readonly<Record<string, string>> | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-/** Has a framework read a configuration, which takes the time of its imports. Where Python gives no answer, that is its problem. */
+/**
+ * Lets a framework read a configuration, which takes the time of its imports. If Python gives no answer, that is
+ * a problem of the configuration.
+ */
 export async function askConfiguration(
   question: object,
   { python, module, title, variables, signal }: AskConfigurationOptions,

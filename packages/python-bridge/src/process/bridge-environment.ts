@@ -1,7 +1,7 @@
 import type { BridgeVariables } from '@aworld-train/core'
 import { withBridge } from '../python-package.ts'
 
-/** Variables that torch, CUDA, engines and loggers read, and what a process needs to run at all. */
+/** Variables that torch, CUDA, engines and loggers read, and those that any process needs. */
 const names: ReadonlySet<string> = new Set([
   'AWORLD_TRAIN_BATCHES',
   'CONDA_PREFIX',
@@ -82,7 +82,7 @@ const prefixes: readonly string[] = [
   'WANDB_',
 ]
 
-/** Prefixes of variables that a framework reads beside those of torch and engines, and its own values, which win over inherited ones. */
+/** Prefixes of variables that a framework reads besides those of torch and engines, and its own values, which win over inherited ones. */
 export interface BridgeEnvironmentOptions {
   readonly inherited: Readonly<Record<string, string | undefined>>
   readonly prefixes: readonly string[]
@@ -90,8 +90,8 @@ export interface BridgeEnvironmentOptions {
 }
 
 /**
- * The environment of a framework's processes: of `inherited` only what they read, since keys of third parties are none of their
- * business; then `ownVariables`; then those of the bridge. Folders of PYTHONPATH stand behind the bridge's.
+ * The environment of a framework's processes. From `inherited` it has only what they read, because keys of third parties are none of their
+ * business; then come `ownVariables`, then those of the bridge. Folders of PYTHONPATH come after the bridge's.
  */
 export function bridgeEnvironment(
   bridge: BridgeVariables,

@@ -2,7 +2,7 @@ import { StringDecoder } from 'node:string_decoder'
 
 const colours = /\x1b\[[0-9;?]*[A-Za-z]/g
 
-/** A line of the console without colours and carriage returns: what a progress bar showed last. */
+/** A line of the console without colours and carriage returns, as a progress bar showed it last. */
 export function plainLine(line: string): string {
   const text = line.replace(colours, '')
   return text.slice(text.lastIndexOf('\r', text.length - 2) + 1).trimEnd()
@@ -10,7 +10,7 @@ export function plainLine(line: string): string {
 
 const maxLineLength = 64 * 1024
 
-/** Calls `onLine` with every line of a stream; a line longer than 64 KiB, such as a progress bar in a pipe, loses its beginning. */
+/** Calls `onLine` with every line of a stream. A line longer than 64 KiB, such as a progress bar in a pipe, loses its beginning. */
 export function readLines(stream: NodeJS.ReadableStream, onLine: (line: string) => void): void {
   const decoder = new StringDecoder('utf8')
   let rest = ''

@@ -6,8 +6,8 @@ export interface ConsoleLog {
 }
 
 /**
- * Appends lines to `path`; a file of `maxBytes` becomes `<path>.1`, in place of the one before it, so that at most twice as
- * much is kept. Where the log cannot be written any more, as on a full disk, it ends: that is no reason to end a training.
+ * Appends lines to `path`. A file of `maxBytes` becomes `<path>.1` and replaces the one before it, so that at most twice as much is kept.
+ * If the log can no longer be written, as on a full disk, it ends; that is no reason to end a training.
  */
 export function createConsoleLog(path: string, maxBytes = 64 * 1024 * 1024): ConsoleLog {
   let file: number | null = openSync(path, 'a')

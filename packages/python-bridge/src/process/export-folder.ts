@@ -3,7 +3,7 @@ import { chmod, copyFile, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 
-/** Files of a tokenizer, which training does not change; a library that reads and writes them may. */
+/** Files of a tokenizer. Training does not change them, but a library that reads and writes them may. */
 const tokenizerFiles = [
   'tokenizer.json',
   'tokenizer_config.json',
@@ -16,8 +16,8 @@ const tokenizerFiles = [
 ] as const
 
 /**
- * Writes a model folder that appears whole or not at all: `write` fills a temporary one beside it. Tokenizer and template are
- * those of `model`, the folder that the training began with. CONFIG_INVALID where `target` is taken.
+ * Writes a model folder that appears whole or not at all: `write` fills a temporary one beside it. Tokenizer and template are those of
+ * `model`, the folder that the training began with. Throws CONFIG_INVALID if `target` is taken.
  */
 export async function exportFolder(
   { target, model }: { readonly target: string; readonly model?: string | undefined },
@@ -32,7 +32,7 @@ export async function exportFolder(
       for (const name of tokenizerFiles) if (existsSync(join(model, name))) await copyFile(join(model, name), join(temporary, name))
     }
     await rm(target, { recursive: true, force: true })
-    // A temporary folder is readable by its owner alone, and the model shall not be.
+    // Only its owner can read a temporary folder, but others should be able to read the model.
     await chmod(temporary, 0o755)
     await rename(temporary, target)
   } finally {

@@ -10,10 +10,13 @@ export interface FailureRow {
 
 /** Errors that end the channel of a worker, and so every rollout. */
 const channelError = /\bChannelError: \[?((?:CHANNEL|CONFIG|DATASET|MODEL|TEMPLATE)_[A-Z_]+)\]?:? (.+)/
-/** Lines about the end of one rollout, which quote agents and tools. They are no failure of the run: the episode has the error, and its group is replaced. */
+/**
+ * Lines about the end of one rollout, which quote agents and tools. They are no failure of the run: the episode has the
+ * error, and its group is replaced.
+ */
 const rolloutError = /\bChannelError: (?!POLICY_WORKER_DIED)/
 
-/** Failures of any trainer, which stand before its own. */
+/** Failures of any trainer, which come before its own. */
 export function commonFailures(trainer: string): FailureRow[] {
   return [
     {
@@ -46,7 +49,7 @@ export function commonFailures(trainer: string): FailureRow[] {
   ]
 }
 
-/** Models that transformers cannot read; `key` is that of the configuration which names one. */
+/** Failures of models that transformers cannot read. `key` is the key of the configuration that names the model. */
 export function modelFailures(key: string): FailureRow[] {
   return [
     {
@@ -64,7 +67,7 @@ export function modelFailures(key: string): FailureRow[] {
   ]
 }
 
-/** Failures of a framework that trains a model of Hugging Face with torch; keys are the framework's, as a user writes them. */
+/** Failures of a framework that trains a model of Hugging Face with torch. Keys are the framework's, as a user writes them. */
 export function torchFailures({ memory, rate }: { readonly memory: string; readonly rate: string }): FailureRow[] {
   return [
     ...modelFailures('model.path'),
@@ -81,7 +84,7 @@ export function torchFailures({ memory, rate }: { readonly memory: string; reado
   ]
 }
 
-/** Codes of the catalogue for the bridge's own codes, which distinguish more ends of a channel. */
+/** Maps the bridge's own codes, which distinguish more ends of a channel, to codes of the catalogue. */
 function channelCode(named: string): ErrorCode {
   if (Object.hasOwn(errorCatalogue, named)) return named as ErrorCode
   return named === 'CHANNEL_UNAUTHORIZED' ? 'CONFIG_INVALID' : 'CHANNEL_LOST'
@@ -89,14 +92,14 @@ function channelCode(named: string): ErrorCode {
 
 const lastException = /^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): (.+)/
 
-/** Lines of a console that may say why a trainer ended; feed them all, then ask. */
+/** Reads the lines of a console that may say why a trainer ended. Feed it all lines, then ask. */
 export interface FailureReader {
   read(line: string): void
-  /** The failure of the first row that any line matches, else the last exception; `null` where there is neither. */
+  /** The failure of the first row that any line matches, else the last exception; `null` if there is neither. */
   failure(): TrainerFailure | null
 }
 
-/** `rows` are the most specific first. */
+/** Creates a reader. `rows` begin with the most specific. */
 export function createFailureReader(trainer: string, rows: readonly FailureRow[]): FailureReader {
   let best = rows.length
   let found: TrainerFailure | null = null

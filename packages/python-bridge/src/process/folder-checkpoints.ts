@@ -9,15 +9,15 @@ import { exportFolder } from './export-folder.ts'
 export interface FolderCheckpointsOptions {
   /** Name of a step's folder without the number, such as `checkpoint-`. */
   readonly prefix: string
-  /** A JSON file that is written last; `null` where a folder gets its name when it is whole. */
+  /** A JSON file that is written last; `null` if a folder gets its name only when it is whole. */
   readonly lastFile: string | null
-  /** The key that says how often one is written. */
+  /** Key that says how often a checkpoint is written. */
   readonly frequencyKey: string
-  /** The module that writes a checkpoint as a model, and its arguments beside `--target` and `--dtype`. */
+  /** The module that writes a checkpoint as a model, and its arguments besides `--target` and `--dtype`. */
   exporter(directory: string, options: ExportModelOptions): readonly string[]
 }
 
-/** Checkpoints of a framework that writes each step's to a folder of its own. */
+/** Checkpoints of a framework that writes those of each step to a folder of its own. */
 export function folderCheckpoints({ prefix, lastFile, frequencyKey, exporter }: FolderCheckpointsOptions): DrivenCheckpoints {
   const isWhole = (directory: string) => lastFile === null || isJson(join(directory, lastFile))
 
@@ -59,7 +59,7 @@ export function folderCheckpoints({ prefix, lastFile, frequencyKey, exporter }: 
   }
 }
 
-/** Whether a file is there to its end: a process that is killed while it writes leaves one that is torn. */
+/** Whether a file is complete. A process that is killed while it writes leaves a torn one. */
 function isJson(file: string): boolean {
   try {
     JSON.parse(readFileSync(file, 'utf8'))

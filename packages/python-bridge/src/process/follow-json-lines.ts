@@ -2,12 +2,12 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { StringDecoder } from 'node:string_decoder'
 
 export interface JsonLineFollower {
-  /** Reads what the file has by now; a last line without its end is read later. */
+  /** Reads the lines that the file has. An unfinished last line is read later. */
   poll(): Promise<void>
   close(): Promise<void>
 }
 
-/** Calls `onValue` with every line of a growing file, each once; a file that is not there yet is looked for again. Lines that are not JSON go to `onBroken`. */
+/** Calls `onValue` once with every line of a growing file. A missing file is looked for again. Lines that are not JSON go to `onBroken`. */
 export function createJsonLineFollower(
   path: string,
   onValue: (value: unknown) => void,

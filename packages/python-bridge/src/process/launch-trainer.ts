@@ -15,7 +15,7 @@ export interface LaunchTrainerOptions {
   /** Absolute path of the Python that guards it. */
   readonly python: string
   readonly command: DrivenCommand
-  /** The run directory, which the trainer works in and `<trainer>.log` is written to, and what its processes carry. */
+  /** The run directory, in which the trainer works and `<trainer>.log` is written, and variables of its processes. */
   readonly bridge: BridgeVariables
   readonly console: ConsoleReader
   /** One line of the console, without colours. */
@@ -27,16 +27,16 @@ export interface LaunchTrainerOptions {
 
 /** How long a trainer may take after each signal before the next, in milliseconds. */
 export interface StopDeadlines {
-  /** After SIGINT: a framework ends its workers. Default 15,000. */
+  /** After SIGINT, in which a framework ends its workers. Default 15,000. */
   readonly interruptMs: number
   /** After SIGTERM. Default 10,000. */
   readonly terminateMs: number
-  /** For processes that it leaves, such as Ray's, to end by themselves; then they get SIGTERM and SIGKILL. Default 5,000. */
+  /** For processes that it leaves, such as Ray's, to end by themselves. Then they get SIGTERM and SIGKILL. Default 5,000. */
   readonly graceMs: number
 }
 
 export interface TrainerExit {
-  /** Exit code, `null` where a signal ended it. */
+  /** Exit code; `null` if a signal ended it. */
   readonly code: number | null
   readonly signal: string | null
   /** Whether `stop` was called. */
@@ -48,9 +48,9 @@ export interface TrainerExit {
 export interface TrainerProcess {
   /** The guard, leader of the process group. */
   readonly pid: number
-  /** Resolves when the trainer and all that it started have ended, and everything that they wrote was handed over. */
+  /** Resolves when the trainer and all that it started have ended, and all their output was handed over. */
   readonly ended: Promise<TrainerExit>
-  /** SIGINT, then SIGTERM, then SIGKILL for what is left; the same promise as `ended`. */
+  /** Sends SIGINT, then SIGTERM, then SIGKILL to what is left. Returns the same promise as `ended`. */
   stop(): Promise<TrainerExit>
 }
 
@@ -59,7 +59,7 @@ export const defaultStopDeadlines: StopDeadlines = { interruptMs: 15_000, termin
 const statusLine = z.object({ code: z.int().nullable(), signal: z.string().nullable() })
 
 const metricsEveryMs = 250
-/** How long the console may stay open after the guard has ended, where another process holds it. */
+/** How long the console may stay open after the guard has ended, while another process holds it. */
 const closeMs = 5_000
 /** Last lines of the console that an error keeps. */
 const keptLines = 40
@@ -69,12 +69,12 @@ export const consoleFileOf = (path: string, trainer: string) => join(path, `${tr
 
 const guardScript = (bridgeDirectory: string) => join(bridgeDirectory, 'aworld_train_bridge', 'launch.py')
 
-/** What every process of a start carries in its environment, by which it is found. */
+/** Variable in the environment of every process of a start, by which they are found. */
 const markerOf = (incarnation: string) => ['--marker', `AWORLD_TRAIN_INCARNATION=${incarnation}`]
 
 /**
- * Starts a trainer in a process group of its own, behind a guard that ends the whole group, and what the trainer has started
- * elsewhere, when this process dies. Throws TRAINER_ENVIRONMENT where Python cannot be started.
+ * Starts a trainer in a process group of its own, behind a guard. When this process dies, the guard ends the whole group and what the
+ * trainer has started elsewhere. Throws TRAINER_ENVIRONMENT if Python cannot be started.
  */
 export async function launchTrainer(options: LaunchTrainerOptions): Promise<TrainerProcess> {
   const { trainer, python, command, bridge, console, onLine, onMetrics } = options
@@ -181,7 +181,10 @@ export interface SweepTrainerOptions {
   readonly incarnations: readonly string[]
 }
 
-/** Ends processes that earlier starts of a trainer left because their guard was killed too; only those that carry one of the ids in their environment. */
+/**
+ * Ends processes that earlier starts of a trainer left because their guard was also killed. Only processes that carry one of the ids
+ * in their environment are ended.
+ */
 export async function sweepTrainer({ python, bridgeDirectory, incarnations }: SweepTrainerOptions): Promise<void> {
   for (const incarnation of incarnations) {
     const sweep = spawn(python, ['-I', guardScript(bridgeDirectory), '--sweep', ...markerOf(incarnation)], {

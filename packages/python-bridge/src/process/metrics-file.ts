@@ -5,15 +5,18 @@ import { z } from 'zod'
 
 const metricsLine = z.object({ step: z.int(), data: z.record(z.string(), z.unknown()) })
 
-/** The metrics of one start of a trainer, in a run directory; a name of its own, since a logger may empty the file when it opens it. */
+/**
+ * The metrics file of one start of a trainer, in a run directory. Each start has its own, because a logger may
+ * empty the file when it opens it.
+ */
 export const metricsFileOf = (path: string, incarnation: string) => join(path, 'metrics', `${incarnation}.jsonl`)
 
-/** `null` for what is no line of metrics. */
+/** Reads a line of metrics; `null` for anything else. */
 export function parseMetricsLine(value: unknown): MetricsLine | null {
   return metricsLine.safeParse(value).data ?? null
 }
 
-/** The lines of a file that a trainer wrote; a torn one, and a file that is not there, are passed over. */
+/** Reads the lines of a file that a trainer wrote. Torn lines and a missing file are skipped. */
 export function readMetrics(file: string): MetricsLine[] {
   if (!existsSync(file)) return []
   return readFileSync(file, 'utf8')
