@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { KubernetesJob, KubernetesPod, KubernetesSecret } from './kubernetes-objects.ts'
 
-/** How long one answer of the cluster is waited for. */
+/** Longest wait for one answer of the cluster. */
 const answerMs = 30_000
 
 interface Named {
@@ -12,7 +12,7 @@ interface Named {
   readonly namespace: string
 }
 
-/** What is used of `BatchV1Api` of @kubernetes/client-node. */
+/** The used part of `BatchV1Api` of @kubernetes/client-node. */
 interface BatchApi {
   createNamespacedJob(request: {
     namespace: string
@@ -26,7 +26,7 @@ interface BatchApi {
   deleteNamespacedJob(request: Named & { propagationPolicy: 'Foreground' }): Promise<unknown>
 }
 
-/** What is used of `CoreV1Api`. */
+/** The used part of `CoreV1Api`. */
 interface CoreApi {
   listNamespacedPod(request: { namespace: string; labelSelector: string }): Promise<{ readonly items: readonly KubernetesPod[] }>
   createNamespacedSecret(request: { namespace: string; body: KubernetesSecret }): Promise<unknown>
@@ -42,7 +42,7 @@ interface KubeConfig {
   makeApiClient<Api>(api: new (...parameters: never[]) => Api): Api
 }
 
-/** What is used of the module; it is installed by those who use this engine. */
+/** The used part of the module, which users of this engine install. */
 export interface ClientModule {
   readonly KubeConfig: new () => KubeConfig
   readonly BatchV1Api: new (...parameters: never[]) => BatchApi
@@ -56,18 +56,18 @@ export interface JsonPatch {
   readonly value: unknown
 }
 
-/** One namespace of a cluster. Methods reject with CONFIG_INVALID, and `find` resolves to `null` for what is not there. */
+/** One namespace of a cluster. Methods reject with CONFIG_INVALID. `find` resolves to `null` for a missing Job. */
 export interface KubernetesClient {
   readonly namespace: string
   readonly server: string
-  /** With `dryRun` the cluster checks the Job and keeps nothing. */
+  /** Creates a Job. With `dryRun` the cluster only checks it. */
   create(job: KubernetesJob, dryRun?: boolean): Promise<KubernetesJob>
   createSecret(secret: KubernetesSecret): Promise<void>
   find(name: string): Promise<KubernetesJob | null>
   jobs(labels: string): Promise<readonly KubernetesJob[]>
   pods(labels: string): Promise<readonly KubernetesPod[]>
   patch(name: string, changes: readonly JsonPatch[]): Promise<void>
-  /** Begins to delete a Job with all that belongs to it; one that is not there is fine. */
+  /** Begins to delete a Job with all that belongs to it. A missing Job is no error. */
   remove(name: string): Promise<void>
 }
 
@@ -87,15 +87,15 @@ async function loadClient(directory: string): Promise<ClientModule> {
 }
 
 export interface KubernetesAddress {
-  /** Name of a context of the kubeconfig; `null` for the current one, or for the account of the pod that this runs in. */
+  /** Name of a context of the kubeconfig; `null` for the current one, or for the account of the pod that this process runs in. */
   readonly context: string | null
-  /** `null` for that of the context. */
+  /** Namespace; `null` for that of the context. */
   readonly namespace: string | null
-  /** Folder whose packages are looked at first, before those of the working directory. */
+  /** Folder whose packages are looked at before those of the working directory. */
   readonly directory: string
 }
 
-/** Reads the kubeconfig, or the account of the pod; nothing is asked of the cluster yet. Rejects with CONFIG_INVALID. */
+/** Reads the kubeconfig, or the account of the pod, without asking the cluster. Rejects with CONFIG_INVALID. */
 export async function openKubernetesClient({ context, namespace, directory }: KubernetesAddress): Promise<KubernetesClient> {
   const { KubeConfig, BatchV1Api, CoreV1Api } = await loadClient(directory)
   const config = new KubeConfig()
@@ -161,7 +161,7 @@ function orNull(error: unknown): null {
   throw error
 }
 
-/** What the cluster answered, as an error that says what may be done about it. */
+/** Turns the cluster's answer into an error that names a remedy. */
 function toClusterError(cause: unknown, { what, server, namespace }: { what: string; server: string; namespace: string }): TrainError {
   const { code: status } = cause as { readonly code?: unknown }
   const reason = reasonOf(cause)
@@ -186,7 +186,7 @@ function toClusterError(cause: unknown, { what, server, namespace }: { what: str
   )
 }
 
-/** The sentence of a `Status` object, or what failed below HTTP. */
+/** The message of a `Status` object, or of a failure below HTTP. */
 function reasonOf(cause: unknown): string {
   const { body } = cause as { readonly body?: unknown }
   if (typeof body === 'string') {

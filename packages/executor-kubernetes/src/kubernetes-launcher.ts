@@ -10,21 +10,21 @@ import { coordinatorLabel, missingFields, toJob, tokenKey } from './to-job.ts'
 import { type JobWatch, watchJob } from './watch-job.ts'
 
 const pollMs = 500
-/** How much longer than its pods may take a Job is waited for when it is deleted. */
+/** How much longer than its pods' grace a deleted Job is waited for. */
 const removalMs = 60_000
 
 export const indexOf = ({ metadata }: KubernetesPod): number =>
   Number(metadata?.annotations?.['batch.kubernetes.io/job-completion-index'] ?? -1)
 const podsOf = (job: string) => `batch.kubernetes.io/job-name=${job}`
 
-/** Runs workers as the pods of an Indexed Job, which Kubernetes places and starts again. */
+/** Runs workers as the pods of an Indexed Job, which Kubernetes places and restarts. */
 function createKubernetesLauncher(launch: WorkerLaunch): Launcher {
   const { workerNum, slots, resources, env, onWarning } = launch
   const options = parseKubernetesOptions(launch.options)
   const name = `aworld-train-${randomBytes(4).toString('hex')}`
   let opened: Promise<KubernetesClient> | undefined
   let watch: JobWatch | undefined
-  /** Whether a Job of this launcher may be there. */
+  /** Whether a Job of this launcher may exist. */
   let isCreated = false
 
   function open(): Promise<KubernetesClient> {
@@ -37,7 +37,7 @@ function createKubernetesLauncher(launch: WorkerLaunch): Launcher {
     return toJob({ name, coordinator, url, agent, workerNum, slots, resources, env, hasToken }, options)
   }
 
-  /** The agent in the image, where the project is the working directory. */
+  /** Path of the agent in the image, whose working directory is the project. */
   function agentInImage(path: string): string {
     if (options.agent !== null) return options.agent
     const inProject = relative(launch.directory, path)
@@ -48,7 +48,7 @@ function createKubernetesLauncher(launch: WorkerLaunch): Launcher {
     )
   }
 
-  /** Jobs of an earlier life of the same coordinator: their workers would come to this one. */
+  /** Removes Jobs of an earlier life of the same coordinator, because their workers would connect to this one. */
   async function removeEarlier(client: KubernetesClient, { metadata }: KubernetesJob): Promise<void> {
     const earlier = await client.jobs(`${coordinatorLabel}=${metadata!.labels![coordinatorLabel]}`)
     await Promise.all(earlier.map(async (job) => await client.remove(job.metadata!.name!)))
@@ -91,7 +91,7 @@ function createKubernetesLauncher(launch: WorkerLaunch): Launcher {
       podLabels: podsOf(name),
       onWarning,
       onFailed(error) {
-        // Nothing stays that would go on trying.
+        // The Job is removed, because it would go on trying.
         void client.remove(name).catch((cause: unknown) => onWarning(errorMessage(cause)))
         launch.onFailed(error)
       },
@@ -157,13 +157,13 @@ function createKubernetesLauncher(launch: WorkerLaunch): Launcher {
 
 const isActive = ({ status }: KubernetesPod) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed'
 
-/** How often a pod of the same index went before, as the Job's controller counts. */
+/** Number of earlier pods of the same index, as the Job's controller counts them. */
 const failuresBefore = ({ metadata }: KubernetesPod) =>
   ['job-index-failure-count', 'job-index-ignored-failure-count']
     .map((key) => Number(metadata?.annotations?.[`batch.kubernetes.io/${key}`] ?? 0))
     .reduce((sum, count) => sum + count)
 
-/** The worker of one index, of which the pod that was created last counts. */
+/** Status of the worker of one index, judged by its newest pod. */
 function workerStatus(fallback: string, pods: readonly KubernetesPod[]): LaunchedWorker {
   const [newest] = pods.toSorted((a, b) => failuresBefore(b) - failuresBefore(a))
   if (!newest) return { name: fallback, state: 'starting', restarts: 0 }
@@ -172,5 +172,5 @@ function workerStatus(fallback: string, pods: readonly KubernetesPod[]): Launche
   return { name: newest.metadata?.name ?? fallback, state, restarts: failuresBefore(newest) }
 }
 
-/** Engine "k8s": its workers reach the coordinator from the network of the cluster. */
+/** Engine "k8s", whose workers reach the coordinator from the network of the cluster. */
 export const kubernetesEngine: LauncherEngine = { name: 'k8s', isElsewhere: () => true, create: createKubernetesLauncher }

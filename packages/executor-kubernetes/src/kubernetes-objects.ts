@@ -1,11 +1,11 @@
-/** The parts of objects of Kubernetes 1.33 that are read here, in its own words: https://kubernetes.io/docs/reference/kubernetes-api/ */
+/** The used parts of objects of Kubernetes 1.33, under their own names: https://kubernetes.io/docs/reference/kubernetes-api/ */
 
 export interface Metadata {
   readonly name?: string
   readonly uid?: string
   readonly labels?: Readonly<Record<string, string>>
   readonly annotations?: Readonly<Record<string, string>>
-  /** A `Date` as the client reads it. */
+  /** The client reads it as a `Date`. */
   readonly creationTimestamp?: Date
   readonly deletionTimestamp?: Date
   readonly ownerReferences?: readonly {

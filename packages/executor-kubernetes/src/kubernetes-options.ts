@@ -4,15 +4,15 @@ import { z } from 'zod'
 
 const objectName = z.string().regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'must be a name as Kubernetes has them: a-z, 0-9, "-" and "."')
 
-/** `executor.options` of engine "k8s". What `pod` and `container` hold is Kubernetes' own. */
+/** `executor.options` of engine "k8s". The contents of `pod` and `container` are Kubernetes' own. */
 export const KubernetesOptions = z.strictObject({
-  /** Image with Node, the project and its packages; its working directory is that of the project. */
+  /** Image with Node, the project and its packages. Its working directory is the project's. */
   image: z.string().min(1),
-  /** Namespace of the Job; `null` takes that of the context, or of the pod that this runs in. */
+  /** Namespace of the Job; `null` for that of the context, or of the pod that this process runs in. */
   namespace: objectName.nullable().default(null),
-  /** The agent in the image, relative to its working directory; `null` takes its path in the project. */
+  /** Path of the agent in the image, relative to its working directory; `null` for its path in the project. */
   agent: z.string().min(1).nullable().default(null),
-  /** What runs a worker in the image; its options are appended. */
+  /** Command that runs a worker in the image. The worker's options are appended. */
   command: z.array(z.string().min(1)).min(1).default(['aworld-train', 'worker']),
   /** Variables whose values are in Secrets of the namespace. */
   secrets: z
@@ -22,16 +22,16 @@ export const KubernetesOptions = z.strictObject({
   pod: z.record(z.string().min(1), z.json()).default({}),
   /** Fields of its container, such as imagePullPolicy, volumeMounts, securityContext. */
   container: z.record(z.string().min(1), z.json()).default({}),
-  /** How often one worker is started again after a failure; disruptions, such as a node that is drained, do not count. */
+  /** How often one worker is restarted after a failure. Disruptions, such as a drained node, do not count. */
   backoffLimit: z.int().min(0).default(6),
-  /** How long a worker that is told to leave may take to finish what it has, in seconds. */
+  /** Seconds that a worker may take to finish its attempts when it is told to leave. */
   graceSeconds: z.int().min(1).default(120),
-  /** How long a Job that has ended by itself is kept, in seconds. */
+  /** Seconds for which a Job that has ended by itself is kept. */
   ttlSeconds: z.int().min(0).default(600),
 })
 export type KubernetesOptions = z.infer<typeof KubernetesOptions>
 
-/** Fields of pod and container that the launcher writes, and where they are set instead. */
+/** Fields of pod and container that the launcher writes, with the option that sets them instead. */
 const ownFields: Readonly<Record<'pod' | 'container', Readonly<Record<string, string>>>> = {
   pod: {
     containers: 'options.image, options.command, options.container',
@@ -49,7 +49,7 @@ const ownFields: Readonly<Record<'pod' | 'container', Readonly<Record<string, st
   },
 }
 
-/** The whole path, so that messages name it. */
+/** Has the whole path, so that messages name it. */
 const Path = z.strictObject({ executor: z.strictObject({ options: KubernetesOptions }) })
 
 /** Checks `executor.options`. Throws CONFIG_INVALID with every problem. */

@@ -2,10 +2,10 @@ import type { KubernetesPod } from './kubernetes-objects.ts'
 import { misuseCodes } from './to-job.ts'
 
 export interface PodProblem {
-  /** Tells problems of one pod apart. */
+  /** Distinguishes problems of one pod. */
   readonly kind: string
   readonly message: string
-  /** Whether the pod cannot start until the configuration is another. */
+  /** Whether the pod cannot start until the configuration changes. */
   readonly blocks: boolean
 }
 
@@ -14,7 +14,7 @@ const containerReasons: ReadonlySet<string> = new Set(['CreateContainerConfigErr
 /** Exit codes of a container whose command could not be run or found. */
 const startCodes = [126, 127, 128]
 
-/** What keeps the worker in a pod from running, or has ended it, with what to do; `null` where it starts, runs, or has left. */
+/** Finds what keeps the worker in a pod from running or has ended it, with a remedy; `null` if it starts, runs, or has left. */
 export function podProblem({ metadata, status }: KubernetesPod): PodProblem | null {
   const name = metadata?.name ?? ''
   const [container] = status?.containerStatuses ?? []

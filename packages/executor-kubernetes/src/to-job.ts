@@ -1,27 +1,27 @@
 import type { KubernetesJob } from './kubernetes-objects.ts'
 import type { KubernetesOptions } from './kubernetes-options.ts'
 
-/** Label of a Job: which coordinator its workers are for. */
+/** Label of a Job that names the coordinator of its workers. */
 export const coordinatorLabel = 'aworld-train/coordinator'
-/** Variable of a worker with the token of its coordinator. */
+/** A worker's variable with the token of its coordinator. */
 export const tokenVariable = 'AWORLD_TRAIN_COORDINATOR_TOKEN'
 /** Key of the Job's Secret with that token. */
 export const tokenKey = 'token'
 
-/** Exit codes of a worker that nothing but another configuration helps: that of our command line, and EX_USAGE of sysexits.h. */
+/** Exit codes of a worker that only another configuration helps: that of our command line, and EX_USAGE of sysexits.h. */
 export const misuseCodes = [2, 64]
-/** Exit code of a worker that a signal has drained. With 0 Kubernetes would count its index as complete and start it nowhere again. */
+/** Exit code of a worker that a signal has drained. With 0, Kubernetes would count its index as complete and not start it again. */
 const drainedCode = 143
-/** How long a worker waits for a coordinator that was there and is away. It costs its pod no restart, of which there are only so many. */
+/** Seconds that a worker waits for a coordinator that was connected and is away. This costs its pod no restart, of which there are few. */
 const awaySeconds = 3_600
 
-/** A worker's variables and what it is started with. */
+/** Settings of the Job's workers. */
 export interface JobWorker {
   readonly name: string
   /** Value of `coordinatorLabel`. */
   readonly coordinator: string
   readonly url: string
-  /** The agent, relative to the working directory of the image. */
+  /** Path of the agent, relative to the working directory of the image. */
   readonly agent: string
   readonly workerNum: number
   readonly slots: number
@@ -33,8 +33,8 @@ export interface JobWorker {
 const secretVariable = (name: string, secret: string, key: string) => ({ name, valueFrom: { secretKeyRef: { name: secret, key } } })
 
 /**
- * An Indexed Job whose pods are workers. It is suspended, so that no pod begins before its Secret is there.
- * Exit codes of misuse end the Job, and a pod that its node or a drain has ended does not count as a failure
+ * Builds an Indexed Job whose pods are workers. It is suspended, so that no pod starts before its Secret exists. Exit codes of misuse end
+ * the Job. A pod that its node or a drain has ended does not count as a failure
  * (https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy).
  */
 export function toJob(worker: JobWorker, options: KubernetesOptions): KubernetesJob {
@@ -46,7 +46,7 @@ export function toJob(worker: JobWorker, options: KubernetesOptions): Kubernetes
     [coordinatorLabel]: coordinator,
   }
   const variables = [
-    // A name that no other pod has, also not the next one of the same index.
+    // This name belongs to no other pod, not even the next one of the same index.
     { name: 'AWORLD_TRAIN_WORKER_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
     ...(hasToken ? [secretVariable(tokenVariable, name, tokenKey)] : []),
     ...Object.entries(env).map(([key, value]) => ({ name: key, value: value.replaceAll('$(', '$$$$(') })),
@@ -81,7 +81,7 @@ export function toJob(worker: JobWorker, options: KubernetesOptions): Kubernetes
       template: {
         metadata: { labels },
         spec: {
-          // A worker asks nothing of the cluster.
+          // A worker does not talk to the cluster.
           automountServiceAccountToken: false,
           ...pod,
           restartPolicy: 'Never',
@@ -95,7 +95,7 @@ export function toJob(worker: JobWorker, options: KubernetesOptions): Kubernetes
               args,
               env: variables,
               resources,
-              // What a worker printed last is in the status of its pod, for whoever may read no logs.
+              // The pod's status shows what a worker printed last, for people who may not read logs.
               terminationMessagePolicy: 'FallbackToLogsOnError',
             },
           ],
@@ -105,7 +105,7 @@ export function toJob(worker: JobWorker, options: KubernetesOptions): Kubernetes
   }
 }
 
-/** Paths of fields that are in `sent` and not in `kept`, which a server or its client did not know. */
+/** Paths of fields that are in `sent` but not in `kept`, because a server or its client did not know them. */
 export function missingFields(sent: unknown, kept: unknown, path = ''): string[] {
   if (Array.isArray(sent))
     return sent.flatMap((each, index) => missingFields(each, (kept as unknown[] | undefined)?.[index], `${path}[${index}]`))
@@ -118,6 +118,6 @@ export function missingFields(sent: unknown, kept: unknown, path = ''): string[]
   })
 }
 
-/** Kubernetes leaves out what is empty. */
+/** Whether a value is empty, which Kubernetes leaves out. */
 const isEmpty = (value: unknown) =>
   value === null || value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)

@@ -4,9 +4,9 @@ import type { KubernetesJob, KubernetesPod } from './kubernetes-objects.ts'
 import { podProblem } from './pod-problem.ts'
 
 const watchMs = 1_000
-/** How long a pod may be kept from starting by what may pass, such as a registry that is away for a moment. */
+/** How long a passing problem, such as a registry that is briefly away, may keep a pod from starting. */
 const patienceMs = 10_000
-/** After this long a Job without a pod has a reason that only its events say. */
+/** Time after which a Job without pods is reported. Only its events tell the reason. */
 const podlessMs = 30_000
 
 export interface JobWatchOptions {
@@ -22,11 +22,11 @@ export interface JobWatch {
   close(): void
 }
 
-/** Looks at a Job and its pods every second, and says once what is wrong with each. */
+/** Checks a Job and its pods every second, and reports each problem once. */
 export function watchJob({ client, name, podLabels, onWarning, onFailed }: JobWatchOptions): JobWatch {
   const startedAt = performance.now()
   const reported = new Set<string>()
-  /** Since when pods have not been able to start. */
+  /** Times since when pods have been unable to start. */
   const blockedAt = new Map<string, number>()
   let hasRun = false
   let lastProblem = ''
@@ -57,7 +57,7 @@ export function watchJob({ client, name, podLabels, onWarning, onFailed }: JobWa
       if (!problem) continue
       lastProblem = problem.message
       const id = `${pod.metadata?.uid} ${problem.kind}`
-      // One that runs shows that the configuration is right, and that what stops another may pass.
+      // A running pod shows that the configuration is right, so that the problem of another may pass.
       if (problem.blocks && !hasRun) {
         const since = blockedAt.get(id) ?? performance.now()
         blockedAt.set(id, since)
@@ -87,7 +87,7 @@ export function watchJob({ client, name, podLabels, onWarning, onFailed }: JobWa
       isSilent = false
       if (!isClosed) look(job, pods)
     } catch (error) {
-      // Workers go on without the server of the cluster.
+      // Workers go on without the cluster's API server.
       if (!isSilent && !isClosed) onWarning(errorMessage(error))
       isSilent = true
     }

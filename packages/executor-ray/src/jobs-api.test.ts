@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { createJobsApi } from './jobs-api.ts'
 
-/** Answers submissions with these, one after another. */
+/** A head node that gives submissions these answers, one after another. */
 async function startHead(answers: readonly (readonly [status: number, text: string])[]) {
   const left = [...answers]
   const server = createServer((_request, response) => {

@@ -25,9 +25,9 @@ export interface JobSubmission {
 
 /** The Jobs API of a cluster of Ray: https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.html */
 export interface JobsApi {
-  /** Version of Ray. Rejects where its jobs may not be read. */
+  /** Version of Ray. Rejects if its jobs may not be read. */
   version(): Promise<string>
-  /** Waits for the agent of a head node that has just started, up to two minutes. */
+  /** Submits a job. Waits up to two minutes for the agent of a head node that has just started. */
   submit(job: JobSubmission, signal: AbortSignal): Promise<void>
   job(id: string): Promise<RayJob>
   logs(id: string): Promise<string>
@@ -37,10 +37,10 @@ export interface JobsApi {
 const timeoutMs = 60_000
 const agentMs = 120_000
 const agentPollMs = 1_000
-/** What Ray answers while no node has an agent that would start the job; a head node answers other requests before it has one. */
+/** Ray's answer while no node has an agent that could start the job. A head node answers other requests earlier. */
 const noAgent = /No available agent to submit job/
 
-/** The token of a cluster, where Ray's own tools look for it; `null` where there is none. */
+/** Reads the token of a cluster where Ray's own tools look for it; `null` if there is none. */
 function readToken(): string | null {
   const { RAY_AUTH_TOKEN: token, RAY_AUTH_TOKEN_PATH: path = join(homedir(), '.ray', 'auth_token') } = process.env
   if (token) return token
@@ -51,7 +51,7 @@ function readToken(): string | null {
   }
 }
 
-/** A client of the Jobs API at `address`. Its calls reject with CONFIG_INVALID where that does not answer, or refuses them. */
+/** Creates a client of the Jobs API at `address`. Its calls reject with CONFIG_INVALID if the address does not answer or refuses them. */
 export function createJobsApi(address: string): JobsApi {
   async function call<Value>(method: 'GET' | 'POST', path: string, schema: z.ZodType<Value>, body?: object): Promise<Value> {
     const { status, text } = await send(new URL(path, address), method, body).catch((cause: Error) => {
@@ -92,7 +92,7 @@ export function createJobsApi(address: string): JobsApi {
   }
 }
 
-/** Ray takes a request with the `Sec-Fetch-Mode` that `fetch` adds for one of a browser, and refuses it. */
+/** Sends a request without `fetch`, whose `Sec-Fetch-Mode` header makes Ray refuse the request as a browser's. */
 function send(url: URL, method: string, body?: object): Promise<{ readonly status: number; readonly text: string }> {
   const token = readToken()
   const headers = {

@@ -4,9 +4,9 @@ import { z } from 'zod'
 
 /** `executor.options` of Ray. */
 export const RayOptions = z.strictObject({
-  /** Python of the cluster, which Ray is installed in. */
+  /** Python of the cluster, in which Ray is installed. */
   python: z.string().min(1).default('python3'),
-  /** How long workers may wait for their resources before that is said, in milliseconds. */
+  /** Milliseconds that workers may wait for their resources before a warning. */
   placementMs: z.int().min(1).default(60_000),
 })
 
@@ -15,7 +15,7 @@ export const RayResources = z.strictObject({
   /** Processors that Ray sets aside for each worker. */
   num_cpus: z.number().min(0).default(1),
   num_gpus: z.number().min(0).optional(),
-  /** In bytes. */
+  /** Memory in bytes. */
   memory: z.int().min(0).optional(),
   /** Resources that `ray start --resources` names. */
   resources: z.record(z.string(), z.number().min(0)).optional(),
@@ -25,7 +25,7 @@ export const RayResources = z.strictObject({
 })
 
 export interface RaySettings {
-  /** Of the dashboard of the head node. */
+  /** Address of the head node's dashboard. */
   readonly address: string
   readonly options: z.infer<typeof RayOptions>
   readonly resources: z.infer<typeof RayResources>
@@ -33,7 +33,7 @@ export interface RaySettings {
 
 const defaultAddress = 'http://127.0.0.1:8265'
 
-/** The settings in terms of Ray. Throws CONFIG_INVALID. */
+/** Reads the settings in Ray's terms. Throws CONFIG_INVALID. */
 export function readRaySettings({ address, options, resources }: Pick<LauncherSettings, 'address' | 'options' | 'resources'>): RaySettings {
   const url = address ?? defaultAddress
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {

@@ -10,12 +10,12 @@ import { readRaySettings } from './options.ts'
 const pollMs = 1_000
 /** A job that ends sooner than this has failed to start. */
 const shortLifeMs = 20_000
-/** After so many of those in a row no more are submitted. */
+/** After this many of those in a row no more are submitted. */
 const maxShortLives = 3
-/** Exit code of a job that nothing but another configuration helps. */
+/** Exit code of a job that only another configuration helps. */
 const misuse = 2
 
-/** What the job prints of a worker. */
+/** The job's printed report on a worker. */
 const Report = z.union([
   z.object({ failed: z.string() }),
   z.object({ name: z.string(), state: z.enum(['starting', 'running', 'ended']), how: z.string(), printed: z.string() }),
@@ -25,14 +25,14 @@ const program = () => readFileSync(new URL('../python/launch.py', import.meta.ur
 
 const isLoopbackAddress = (address: string) => /^https?:\/\/(localhost|127\.[\d.]+|\[::1\])(:|\/|$)/.test(address)
 
-/** Workers as actors of Ray, which a job of its Jobs API starts. */
+/** Engine "ray": a job of Ray's Jobs API starts workers as actors. */
 export const rayEngine: LauncherEngine = {
   name: 'ray',
   isElsewhere: (settings) => !isLoopbackAddress(readRaySettings(settings).address),
   create: createRayLauncher,
 }
 
-/** Starts workers as actors of Ray: one job for those that it starts together, which is submitted again when it dies. */
+/** Starts workers as actors of Ray. Workers that start together share one job, which is submitted again when it dies. */
 export function createRayLauncher(launch: WorkerLaunch): Launcher {
   const { workerNum, worker, onWarning, onFailed } = launch
   const { address, options, resources } = readRaySettings(launch)
@@ -41,9 +41,9 @@ export function createRayLauncher(launch: WorkerLaunch): Launcher {
   const stopping = new AbortController()
   const jobs = new Set<string>()
   const following = new Set<Promise<void>>()
-  /** In the order of their start. */
+  /** Workers in the order of their start. */
   const workers = new Map<string, LaunchedWorker>()
-  /** The job that each was started by, which is the namespace of its actor. */
+  /** The job that started each worker, which is the namespace of its actor. */
   const jobOf = new Map<string, string>()
   let names = 0
   let submissions = 0
@@ -53,7 +53,7 @@ export function createRayLauncher(launch: WorkerLaunch): Launcher {
     return { name, command, env: { ...env } }
   }
 
-  /** Submits a job that starts workers and has others finish and leave. */
+  /** Submits a job that starts workers and makes others finish and leave. */
   async function submit(start: readonly string[], drain: readonly string[] = []): Promise<string> {
     const id = `${group}-${submissions++}`
     const drained = drain.map((name) => ({ name, namespace: jobOf.get(name) }))
@@ -71,7 +71,7 @@ export function createRayLauncher(launch: WorkerLaunch): Launcher {
     if (before) workers.set(name, { ...before, ...change(before) })
   }
 
-  /** Reads what a job has printed beyond `from`; resolves to where that ends. */
+  /** Reads what a job has printed after `from`. Resolves to where that ends. */
   async function readReports(id: string, from: number): Promise<number> {
     const logs = await api.logs(id)
     const end = logs.lastIndexOf('\n') + 1
@@ -90,7 +90,7 @@ export function createRayLauncher(launch: WorkerLaunch): Launcher {
     return Math.max(from, end)
   }
 
-  /** Follows a job until it ends; resolves to how it ended, `null` where workers are stopped. */
+  /** Follows a job until it ends. Resolves to its end; `null` if workers are being stopped. */
   async function followOnce(id: string, mine: readonly string[]): Promise<RayJob | null> {
     let read = 0
     let placedBy: number | null = performance.now() + options.placementMs
@@ -102,7 +102,7 @@ export function createRayLauncher(launch: WorkerLaunch): Launcher {
         read = await readReports(id, read)
         if (job.status !== 'PENDING' && job.status !== 'RUNNING') return job
       } catch (error) {
-        // A head node that is being started again is no reason to end; its answer is waited for.
+        // A restarting head node is no reason to end. Its answer is waited for.
         onWarning(`Ray was asked for its job: ${errorMessage(error)}`)
         await sleep(10 * pollMs, undefined, { signal: stopping.signal }).catch(() => {})
       }
@@ -174,7 +174,7 @@ export function createRayLauncher(launch: WorkerLaunch): Launcher {
   }
 }
 
-/** Stops a job and waits until it has ended. One that Ray does not answer for any more is left to it. */
+/** Stops a job and waits until it has ended. If Ray no longer answers for it, it is left alone. */
 async function stopJob(api: JobsApi, id: string): Promise<void> {
   try {
     await api.stop(id)

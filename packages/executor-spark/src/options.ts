@@ -4,11 +4,11 @@ import { z } from 'zod'
 
 /** `executor.options` of Spark. */
 export const SparkOptions = z.strictObject({
-  /** Python that has PySpark, here and on the nodes. */
+  /** Python with PySpark, here and on the nodes. */
   python: z.string().min(1).default('python3'),
 })
 
-/** `executor.resources` of Spark: its properties, such as `spark.executor.memory`. */
+/** `executor.resources` of Spark: properties such as `spark.executor.memory`. */
 export const SparkProperties = z.record(z.string(), z.string()).superRefine((properties, context) => {
   for (const key of Object.keys(properties))
     if (!key.startsWith('spark.'))
@@ -21,7 +21,7 @@ export interface SparkSettings {
   readonly properties: z.infer<typeof SparkProperties>
 }
 
-/** The settings in terms of Spark. Throws CONFIG_INVALID. */
+/** Reads the settings in Spark's terms. Throws CONFIG_INVALID. */
 export function readSparkSettings({ address, workerNum, options, resources }: LauncherSettings): SparkSettings {
   const master = address ?? `local[${workerNum}]`
   if (!/^(local(\[.+\])?|spark:\/\/.+|yarn|k8s:\/\/.+)$/.test(master)) {

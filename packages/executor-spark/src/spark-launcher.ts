@@ -21,14 +21,14 @@ const leaveMs = 20_000
 const tailLength = 4_000
 const run = promisify(execFile)
 
-/** Workers in tasks of Spark, one partition each. */
+/** Engine "spark": workers run in tasks of Spark, one partition each. */
 export const sparkEngine: LauncherEngine = {
   name: 'spark',
   isElsewhere: (settings) => !/^(local|spark:\/\/(localhost|127\.))/.test(readSparkSettings(settings).master),
   create: createSparkLauncher,
 }
 
-/** Versions of Java and PySpark. Rejects with CONFIG_INVALID where one is missing. */
+/** Finds the versions of Java and PySpark. Rejects with CONFIG_INVALID if one is missing. */
 async function findVersions(python: string): Promise<string> {
   const home = process.env['JAVA_HOME']
   const java = home ? join(home, 'bin', 'java') : 'java'
@@ -131,7 +131,7 @@ export function createSparkLauncher(launch: WorkerLaunch): Launcher {
       return [`${workerNum} worker${workerNum === 1 ? '' : 's'}, each in a partition of ${await findVersions(python)}, master ${master}`]
     },
     start: () => scale(workerNum),
-    /** Workers that leave are cancelled: what they have begins anew elsewhere. */
+    /** Workers that leave are cancelled, and their attempts begin again elsewhere. */
     scale,
     status: async () => [...workers.values()],
     async stop() {
