@@ -97,3 +97,17 @@ export function toSample(input: SampleInput, index = 0): TrainingSample {
 export function randomRows(next: () => number, lengths: readonly number[], vocabularySize: number): Int32Array[] {
   return lengths.map((length) => Int32Array.from({ length }, () => Math.floor(next() * vocabularySize)))
 }
+
+/** Rows of at most `longest` tokens of three kinds that grow out of each other, with copies and with rows that begin others. */
+export function randomTree(next: () => number, count: number, longest: number): Int32Array[] {
+  const rows: Int32Array[] = []
+  for (let i = 0; i < count; i++) {
+    const parent = rows[Math.floor(next() * rows.length)] ?? new Int32Array(0)
+    const kept = next() < 0.15 ? parent.length : Math.floor(next() * (parent.length + 1))
+    const isCopy = kept > 0 && next() < 0.2
+    const added = isCopy ? 0 : 1 + Math.floor(next() * Math.max(1, longest - kept - 1))
+    const length = Math.max(1, Math.min(longest, kept + added))
+    rows.push(Int32Array.from({ length }, (_, at) => (at < kept ? parent[at]! : Math.floor(next() * 3))))
+  }
+  return rows
+}

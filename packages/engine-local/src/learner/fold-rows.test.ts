@@ -1,24 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createNumbers } from '../goldens/goldens.ts'
-import { createTrainer, gradientOnly, lastGradient, smallModel, type Trainer, toSample } from '../goldens/trainer.ts'
+import { createTrainer, gradientOnly, lastGradient, randomTree, smallModel, type Trainer, toSample } from '../goldens/trainer.ts'
+import { commandsOf } from './batch-writer.ts'
 import { cutCommands, type DistinctRow, distinctRows, layOutRows } from './fold-rows.ts'
 
-/** Rows that grow out of each other, with copies and with rows that begin others. */
-function treeOf(next: () => number, count: number, longest: number): Int32Array[] {
-  const rows: Int32Array[] = []
-  for (let i = 0; i < count; i++) {
-    const parent = rows[Math.floor(next() * rows.length)] ?? new Int32Array(0)
-    const kept = next() < 0.15 ? parent.length : Math.floor(next() * (parent.length + 1))
-    const isCopy = kept > 0 && next() < 0.2
-    const added = isCopy ? 0 : 1 + Math.floor(next() * Math.max(1, longest - kept - 1))
-    const length = Math.max(1, Math.min(longest, kept + added))
-    rows.push(Int32Array.from({ length }, (_, at) => (at < kept ? parent[at]! : Math.floor(next() * 3))))
-  }
-  return rows
-}
-
-const trees = fc.tuple(fc.nat(), fc.integer({ min: 1, max: 30 })).map(([seed, count]) => treeOf(createNumbers(seed), count, 20))
+const trees = fc.tuple(fc.nat(), fc.integer({ min: 1, max: 30 })).map(([seed, count]) => randomTree(createNumbers(seed), count, 20))
 const prefixesOf = (rows: readonly Int32Array[]): Set<string> =>
   new Set(rows.flatMap((row) => Array.from(row, (_, at) => row.slice(0, at + 1).join())))
 
@@ -74,7 +61,7 @@ describe('laying out', () => {
   })
 
   it('shares nothing where rows do not fold', () => {
-    const rows = treeOf(createNumbers(3), 20, 20)
+    const rows = randomTree(createNumbers(3), 20, 20)
     const { tokens } = layOutRows(distinctRows(rows, false), { shards: 2, passTokens: 50 })
     expect([...tokens]).toEqual(rows.flatMap((row) => [...row]))
   })
@@ -125,7 +112,7 @@ describe.each([
   ],
 ] as const)('rows that share what they begin with: %s', (_, model, tier, aggregation) => {
   // Passes of both are alike, so that what differs is what is shared.
-  const open = (folds: boolean) => createTrainer({ model, tier, microBatchTokens: 400, batchTokens: 600, folds })
+  const open = (folds: boolean, options = {}) => createTrainer({ model, tier, microBatchTokens: 400, batchTokens: 600, folds, ...options })
 
   const update = async (trainer: Trainer, request: object) => {
     const metrics = await trainer.learner.update({ optimizer: gradientOnly, temperature, ...request } as never)
@@ -143,22 +130,27 @@ describe.each([
     return { samples, referenceLogprobs: near(1), loss: { ...loss, aggregation } }
   }
 
+  const expectAlike = async (folding: Trainer, unfolded: Trainer, request: object) => {
+    const [folded, reference] = [await update(folding, request), await update(unfolded, request)]
+    const { logprobs, trainedTokens, clipFraction } = reference.metrics
+    expect(folded.metrics).toMatchObject({ logprobs, trainedTokens, clipFraction })
+    expect(folded.metrics.loss).toBeCloseTo(reference.metrics.loss, 10)
+    const largest = Math.max(...reference.gradient.map(Math.abs))
+    const furthest = Math.max(...reference.gradient.map((value, i) => Math.abs(value - folded.gradient[i]!)))
+    expect(furthest).toBeLessThanOrEqual(largest * 5e-6)
+    return reference
+  }
+
   it('have the logprobs of rows that share nothing, to the bit, and their gradient', async () => {
     await using folding = await open(true)
     await using unfolded = await open(false)
     for (const seed of [1, 2, 3]) {
       const next = createNumbers(seed)
-      const rows = treeOf(next, 40, 90)
+      const rows = randomTree(next, 40, 90)
       expect(await folding.learner.logprobs(rows, temperature)).toEqual(await unfolded.learner.logprobs(rows, temperature))
       const request = await createRequest(folding, rows, next, 0.8)
-      const [folded, reference] = [await update(folding, request), await update(unfolded, request)]
-      const { logprobs, trainedTokens, clipFraction } = reference.metrics
-      expect(folded.metrics).toMatchObject({ logprobs, trainedTokens, clipFraction })
-      expect(clipFraction).toBeGreaterThan(0)
-      expect(folded.metrics.loss).toBeCloseTo(reference.metrics.loss, 10)
-      const largest = Math.max(...reference.gradient.map(Math.abs))
-      const furthest = Math.max(...reference.gradient.map((value, i) => Math.abs(value - folded.gradient[i]!)))
-      expect(furthest / largest).toBeLessThan(5e-6)
+      const { metrics } = await expectAlike(folding, unfolded, request)
+      expect(metrics.clipFraction).toBeGreaterThan(0)
     }
   })
 
@@ -166,7 +158,7 @@ describe.each([
     await using trainer = await open(true)
     const next = createNumbers(5)
     // Without a clip, whose kinks a difference would cross.
-    const request = await createRequest(trainer, treeOf(next, 40, 90), next, 0.1)
+    const request = await createRequest(trainer, randomTree(next, 40, 90), next, 0.1)
     const { gradient } = await update(trainer, request)
     const base = trainer.parameters()
     for (const { name, offset, size } of trainer.pool.layout.table.parameters) {
@@ -206,11 +198,50 @@ describe.each([
     await using folding = await open(true)
     await using unfolded = await open(false)
     const rows = ids.map((row) => Int32Array.from(row))
+    await expectAlike(folding, unfolded, await createRequest(unfolded, rows, createNumbers(9), 0.8))
+  })
+
+  it('hold 4,096 rows, in one command and in many', async () => {
+    const rows = Array.from({ length: 4_096 }, (_, i) => Int32Array.of(1, i >> 8, (i >> 4) & 15, i & 15))
+    await using whole = await open(true, { batchTokens: 65_536, batchRows: 4_096 })
+    await using pieces = await open(true)
+    await using unfolded = await open(false)
+    expect(commandsOf(rows, whole.pool.layout)).toHaveLength(1)
+    expect(commandsOf(rows, pieces.pool.layout).length).toBeGreaterThan(1)
     const request = await createRequest(unfolded, rows, createNumbers(9), 0.8)
-    const [folded, reference] = [await update(folding, request), await update(unfolded, request)]
-    expect(folded.metrics.logprobs).toEqual(reference.metrics.logprobs)
-    expect(folded.metrics.trainedTokens).toBe(reference.metrics.trainedTokens)
-    const norm = Math.hypot(...reference.gradient)
-    expect(Math.hypot(...reference.gradient.map((value, i) => value - folded.gradient[i]!))).toBeLessThanOrEqual(norm * 1e-5)
+    for (const folding of [whole, pieces]) await expectAlike(folding, unfolded, request)
+  })
+
+  it('train a token for those samples alone whose mask has it', async () => {
+    await using folding = await open(true)
+    await using unfolded = await open(false)
+    const rows = Array.from({ length: 3 }, () => Int32Array.of(1, 2, 0, 2, 1, 3, 0))
+    const { samples, ...request } = await createRequest(unfolded, rows, createNumbers(9), 0.8)
+    // All end in a trained token, so that their rows are equal.
+    const masks = [Uint8Array.of(0, 1, 0, 0, 1, 0, 1), Uint8Array.of(0, 0, 1, 0, 0, 0, 1), Uint8Array.of(0, 1, 0, 1, 0, 0, 1)]
+    const masked = samples.map((sample, i) => ({ ...sample, lossMask: masks[i]! }))
+    const { logprobs } = (await expectAlike(folding, unfolded, { ...request, samples: masked })).metrics
+    const [first, second, third] = logprobs!
+    expect([first, second, third]).toMatchObject([{ length: 3 }, { length: 2 }, { length: 3 }])
+    expect([second![1], third![0]]).toEqual([first![2], first![0]])
+  })
+
+  it('hold each sample to its own reference, where rows are equal', async () => {
+    await using trainer = await open(true)
+    const rows = Array.from({ length: 2 }, () => Int32Array.of(1, 2, 0, 2, 1))
+    const { samples, referenceLogprobs, loss } = await createRequest(trainer, rows, createNumbers(9), 0.1)
+    const lossMask = Uint8Array.of(0, 1, 1, 1, 1)
+    const updateWith = (members: readonly number[]) =>
+      update(trainer, {
+        samples: members.map((i) => ({ ...samples[i]!, lossMask })),
+        referenceLogprobs: members.map((i) => referenceLogprobs[i]!),
+        loss,
+      })
+    const [both, first, second] = [await updateWith([0, 1]), await updateWith([0]), await updateWith([1])]
+    expect(both.metrics.kl).toBeCloseTo((first.metrics.kl! + second.metrics.kl!) / 2, 10)
+    expect(Math.abs(first.metrics.kl! - second.metrics.kl!)).toBeGreaterThan(1e-3)
+    const largest = Math.max(...both.gradient.map(Math.abs))
+    const furthest = Math.max(...both.gradient.map((value, i) => Math.abs(value - (first.gradient[i]! + second.gradient[i]!) / 2)))
+    expect(furthest / largest).toBeLessThan(5e-6)
   })
 })

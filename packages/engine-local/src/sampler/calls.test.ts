@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { TokenEngine } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { describe, expect, it } from 'vitest'
 import { readSafetensors, writeSafetensors } from '../files/safetensors.ts'
@@ -184,6 +185,47 @@ describe('calls that begin at once with one prompt', () => {
       const [results] = await Promise.all([ask(), local.learner.publish()])
       for (const [index, { tokenIds, logprobs }] of expected.entries()) expect(results[index]).toMatchObject({ tokenIds, logprobs })
     }
+  })
+
+  it('read it once where the first is on another thread than the second', async () => {
+    await using local = await startTinyEngine({ maxRows: 9, threads: 2, shape: { contextLength: 4096 } })
+    const stop = new AbortController()
+    // Threads take calls in turn, so that the first of the group goes to the one that this call leaves free, and the second joins it.
+    const busy = codeOf(local.engine.generate(request({ task: 'busy', maxTokens: 4_000, temperature: 0 }), stop.signal))
+    const results = await Promise.all(group.map((call) => local.engine.generate(call, never)))
+    expect(computed(results)).toBe(prompt.length + group.length - 1)
+    stop.abort()
+    await busy
+  })
+
+  it('read it again with weights that are published while they wait, and sample by those alone', async () => {
+    await using local = await startTinyEngine({ maxRows: 8, shape: { contextLength: 4096 } })
+    const long = Array.from({ length: 4000 }, (_, i) => i % 256)
+    const ask = (engine: TokenEngine) =>
+      Promise.all(group.map((_, i) => engine.generate(request({ task: `sample${i}`, prompt: long, maxTokens: 4 }), never)))
+    const optimizer = { learningRate: 0.01, betas: [0.9, 0.95] as const, epsilon: 1e-8, weightDecay: 0, maxGradNorm: 1 }
+    await local.learner.update({ samples: [sampleOf([1, 2, 3])], loss: { kind: 'sft', aggregation: 'token-mean' }, optimizer })
+    const [results] = await Promise.all([ask(local.engine), local.learner.publish()])
+    await local.saveModel(local.folder.path('trained'))
+    const trained = await createLocalEngine({ model: local.folder.path('trained'), threads: 2, simd: 'plain' })
+    try {
+      for (const [index, { tokenIds, logprobs }] of (await ask(trained.engine)).entries()) {
+        expect(results[index]).toMatchObject({ tokenIds, logprobs, weightVersions: [{ fromToken: 0, version: 1 }] })
+      }
+    } finally {
+      await trained.close()
+    }
+  })
+
+  it('read a prompt once that leaves room for one token, and refuse each one that leaves none', async () => {
+    await using local = await startTinyEngine({ maxRows: 8 })
+    const longest = Array.from({ length: 95 }, (_, i) => 100 + i)
+    const ask = (ids: number[]) => group.map((_, i) => local.engine.generate(request({ task: `sample${i}`, prompt: ids }), never))
+    const refused = ask([...longest, 1]).map(codeOf)
+    const results = await Promise.all(ask(longest))
+    expect(results.reduce((sum, { cachedTokens }) => sum + longest.length - cachedTokens, 0)).toBe(longest.length + group.length - 1)
+    for (const { tokenIds } of results) expect(tokenIds).toHaveLength(1)
+    expect(new Set(await Promise.all(refused))).toEqual(new Set(['POLICY_CONTEXT_OVERFLOW']))
   })
 
   it('let a call with another prompt pass', async () => {
