@@ -55,7 +55,8 @@ export async function profileUpdate(
     samples.map((sample) => sample.tokenIds),
     layout,
   )
-  writeSamples(layout, views, command!, { samples, weights: lossWeights(samples, 'token-mean'), references: undefined, policy: false })
+  const loss = { kind: 'sft', aggregation: 'token-mean' } as const
+  writeSamples(layout, views, command!, { samples, weights: lossWeights(samples, loss.aggregation), references: undefined, loss })
   const settings = layout.settings / 8
   Object.assign(views.f64.subarray(settings), {
     [setting.inverseTemperature]: 1,

@@ -33,7 +33,7 @@ export interface BatchLayout {
   readonly tokens: number
   /** int32, tokens + 1: the first occurrence of each token. */
   readonly occurrences: number
-  /** float32 per occurrence of a trained token in a sample: its weight in the loss, and what the loss compares. */
+  /** float32 per occurrence of a trained token in a sample: its weight in the loss, and what the loss compares; a linear loss has its coefficients as advantages. */
   readonly weights: number
   readonly rolloutLogprobs: number
   readonly advantages: number

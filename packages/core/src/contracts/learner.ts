@@ -12,6 +12,15 @@ export type LossDefinition =
       readonly entropyCoefficient: number
       readonly aggregation: LossAggregation
     }
+  | {
+      /** The sum of coefficient * logprob over the batch: what remains of any loss once its derivatives are known. */
+      readonly kind: 'linear'
+      /** Of each sample, the derivative of the batch's loss by the logprob of each of its tokens; read where the loss mask is 1. */
+      readonly coefficients: readonly Float32Array[]
+      readonly entropyCoefficient: number
+      /** Weighs the entropy only; coefficients are weighed already. */
+      readonly aggregation: LossAggregation
+    }
 
 /** `token-mean`: every trained token of the batch weighs the same. `sequence-mean`: every sample does. */
 export type LossAggregation = 'token-mean' | 'sequence-mean'

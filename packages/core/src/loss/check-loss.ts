@@ -6,6 +6,7 @@ import { didYouMean } from '../text/suggest.ts'
 const kinds = {
   sft: [],
   'ppo-clip': ['clipLow', 'clipHigh', 'klCoefficient', 'entropyCoefficient'],
+  linear: ['entropyCoefficient'],
 } as const satisfies Record<LossDefinition['kind'], readonly string[]>
 
 const aggregations = ['token-mean', 'sequence-mean'] as const satisfies readonly LossAggregation[]

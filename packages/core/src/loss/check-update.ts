@@ -1,5 +1,5 @@
 import { TrainError, type TrainingSample } from '@aworld-train/protocol'
-import type { UpdateRequest } from '../contracts/learner.ts'
+import type { LossDefinition, UpdateRequest } from '../contracts/learner.ts'
 import type { ModelDescription } from '../contracts/token-engine.ts'
 import { checkLoss } from './check-loss.ts'
 
@@ -20,7 +20,8 @@ export function checkUpdate(request: UpdateRequest, model: Model): void {
   if (!samples.some((sample) => sample.lossMask.includes(1))) {
     throw new TrainError('TRAINER_EMPTY_BATCH', `None of the ${samples.length} samples has a token with loss mask 1; nothing was trained.`)
   }
-  if (referenceLogprobs) checkReference(referenceLogprobs, samples)
+  if (loss.kind === 'linear') checkFit(loss.coefficients, 'coefficients', samples)
+  if (referenceLogprobs) checkFit(referenceLogprobs, 'referenceLogprobs', samples)
   else if (loss.kind === 'ppo-clip' && loss.klCoefficient !== 0) {
     throw new TrainError(
       'CONFIG_INVALID',
@@ -51,7 +52,7 @@ function checkTokens(tokenIds: Int32Array, name: string, model: Model): void {
   }
 }
 
-function checkSample(sample: TrainingSample, index: number, kind: 'sft' | 'ppo-clip', model: Model): void {
+function checkSample(sample: TrainingSample, index: number, kind: LossDefinition['kind'], model: Model): void {
   const name = `Sample ${index} (task "${sample.provenance.taskId}")`
   const { tokenIds, lossMask, rolloutLogprobs, advantage } = sample
   checkTokens(tokenIds, name, model)
@@ -59,19 +60,19 @@ function checkSample(sample: TrainingSample, index: number, kind: 'sft' | 'ppo-c
   if (lossMask.length !== tokenIds.length)
     throw invalid(`has ${tokenIds.length} tokens and a loss mask of ${lossMask.length}; make them equal.`)
   if (lossMask[0] === 1) throw invalid('trains its first token, which nothing predicts; set its loss mask to 0.')
-  if (kind === 'sft') return
+  if (kind !== 'ppo-clip') return
   if (rolloutLogprobs.length !== tokenIds.length) {
     throw invalid(`has ${tokenIds.length} tokens and ${rolloutLogprobs.length} rolloutLogprobs; make them equal.`)
   }
   if (advantage === null) throw invalid('has no advantage; compute it before the update.')
 }
 
-function checkReference(references: readonly Float32Array[], samples: readonly TrainingSample[]): void {
-  const wrong = samples.findIndex((sample, i) => references[i]?.length !== sample.tokenIds.length)
-  if (wrong < 0 && references.length === samples.length) return
+function checkFit(rows: readonly Float32Array[], name: string, samples: readonly TrainingSample[]): void {
+  const wrong = samples.findIndex((sample, i) => rows?.[i]?.length !== sample.tokenIds.length)
+  if (wrong < 0 && rows.length === samples.length) return
   throw new TrainError(
     'TRAINER_SAMPLE_INVALID',
-    `referenceLogprobs do not fit sample ${Math.max(wrong, 0)}; pass one row a sample, one number a token.`,
+    `${name} do not fit sample ${Math.max(wrong, 0)}; pass one row a sample, one number a token.`,
   )
 }
 

@@ -1,3 +1,4 @@
+import type { LossDefinition } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 import type { Views } from '../arena.ts'
 import type { Layout } from '../layout.ts'
@@ -34,8 +35,7 @@ export interface SampleRows {
   /** Per sample, from `lossWeights`. */
   readonly weights: readonly number[]
   readonly references: readonly Float32Array[] | undefined
-  /** Whether rollout logprobs and advantages are read. */
-  readonly policy: boolean
+  readonly loss: LossDefinition
 }
 
 /**
@@ -46,7 +46,7 @@ export function writeSamples(
   layout: Layout,
   views: Views,
   rows: readonly DistinctRow[],
-  { samples, weights, references, policy }: SampleRows,
+  { samples, weights, references, loss }: SampleRows,
 ): FoldedRows {
   const { batch } = layout
   const { f32, i32 } = views
@@ -71,10 +71,11 @@ export function writeSamples(
     const at = next[place]!++
     const { rolloutLogprobs, advantage } = samples[sample]!
     f32[batch.weights / 4 + at] = weights[sample]!
-    if (policy) {
+    if (loss.kind === 'ppo-clip') {
       f32[batch.rolloutLogprobs / 4 + at] = rolloutLogprobs[position]!
       f32[batch.advantages / 4 + at] = advantage!
     }
+    if (loss.kind === 'linear') f32[batch.advantages / 4 + at] = loss.coefficients[sample]![position]!
     const reference = references?.[sample]
     if (reference) f32[batch.referenceLogprobs / 4 + at] = reference[position]!
   })

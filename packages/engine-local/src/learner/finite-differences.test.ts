@@ -28,8 +28,10 @@ describe('the gradient and the slope of the loss agree', () => {
     const rollout = near(0.1)
     const samples = rows.map((tokenIds, i) => toSample({ tokenIds, rolloutLogprobs: rollout[i]!, advantage: next() * 4 - 2 }, i))
     const referenceLogprobs = near(1)
+    const coefficients = rows.map((row) => Float32Array.from(row, () => (next() - 0.6) / 20))
+    const linear = { kind: 'linear', coefficients, entropyCoefficient: 0.05, aggregation: 'sequence-mean' } as const
     const base = trainer.parameters()
-    for (const loss of [policy, { kind: 'sft', aggregation: 'token-mean' } as const]) {
+    for (const loss of [policy, { kind: 'sft', aggregation: 'token-mean' } as const, linear]) {
       const lossAt = async (values: Float32Array): Promise<number> => {
         await trainer.setParameters(values)
         const metrics = await trainer.learner.update({ samples, referenceLogprobs, loss, optimizer: gradientOnly, temperature: 1.3 })

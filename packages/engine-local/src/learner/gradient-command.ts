@@ -4,8 +4,8 @@ import { forward } from '../model/forward.ts'
 import { runHead, selectPositions } from '../model/head.ts'
 import { createPassContext, type PassContext, passOf } from '../model/pass.ts'
 import type { WorkerContext } from '../pool/worker-context.ts'
-import { setting, shardResult } from './settings.ts'
-import { likelihoodLoss, policyLoss, type TokenLoss } from './token-loss.ts'
+import { lossKinds, setting, shardResult } from './settings.ts'
+import { likelihoodLoss, linearLoss, policyLoss, type TokenLoss } from './token-loss.ts'
 
 /** Adds the gradient of the batch's loss to the shards' buffers, the sums of the metrics to their results, and writes the logprob of every trained token to `batch.logprobs`. */
 export function gradientCommand(worker: WorkerContext): void {
@@ -71,12 +71,15 @@ function headGradient(context: PassContext, selected: readonly number[], gradien
 function tokenLoss({ layout, views }: PassContext): (token: number, logprob: number) => TokenLoss {
   const { f32, f64 } = views
   const read = (name: keyof typeof setting): number => f64[layout.settings / 8 + setting[name]]!
-  if (read('lossKind') === 0) return (_token, logprob) => likelihoodLoss(logprob)
+  const { weights, rolloutLogprobs, advantages, referenceLogprobs } = layout.batch
+  const kind = lossKinds[read('lossKind')]!
+  if (kind === 'sft') return (_token, logprob) => likelihoodLoss(logprob)
+  // The coefficient is a derivative of the batch's loss, so that the weight of a token must not count in it.
+  if (kind === 'linear') return (token, logprob) => linearLoss(logprob, f32[advantages / 4 + token]! / f32[weights / 4 + token]!)
   const clipLow = read('clipLow')
   const clipHigh = read('clipHigh')
   const klCoefficient = read('klCoefficient')
   const hasReference = read('hasReference') !== 0
-  const { rolloutLogprobs, advantages, referenceLogprobs } = layout.batch
   return (token, logprob) =>
     policyLoss({
       logprob,

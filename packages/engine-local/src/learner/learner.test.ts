@@ -1,17 +1,18 @@
-import type { LossDefinition, OptimizerSettings, UpdateRequest } from '@aworld-train/core'
+import { type LossDefinition, lossWeights, type OptimizerSettings, ppoClipGradient, type UpdateRequest } from '@aworld-train/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createNumbers } from '../goldens/goldens.ts'
 import { createTrainer, gradientOnly, lastGradient, randomRows, smallModel, type Trainer, toSample } from '../goldens/trainer.ts'
 
 const sft: LossDefinition = { kind: 'sft', aggregation: 'token-mean' }
-const ppo: LossDefinition = {
+const ppo = {
   kind: 'ppo-clip',
   clipLow: 0.2,
   clipHigh: 0.28,
   klCoefficient: 0,
   entropyCoefficient: 0,
   aggregation: 'token-mean',
-}
+} as const satisfies LossDefinition
+const linear = { kind: 'linear', coefficients: [], entropyCoefficient: 0, aggregation: 'token-mean' } as const
 const optimizer: OptimizerSettings = { learningRate: 3e-3, betas: [0.9, 0.98], epsilon: 1e-8, weightDecay: 0.01, maxGradNorm: 1 }
 const model = smallModel()
 const ids = (...values: number[]): Int32Array => Int32Array.from(values)
@@ -97,6 +98,33 @@ describe('an update', () => {
     expect(clipped.gradNorm).toBeCloseTo(free.gradNorm!, 6)
     const quarter = lastGradient(trainer)
     for (let i = 0; i < full.length; i++) expect(quarter[i]).toBeCloseTo(full[i]! / 4, 5)
+  })
+
+  it.each(['token-mean', 'sequence-mean'] as const)('by derivatives of each sample is the one by their loss: %s', async (aggregation) => {
+    await using trainer = await createTrainer({ model })
+    const [a, b] = randomRows(createNumbers(6), [12, 7], model.vocabularySize) as [Int32Array, Int32Array]
+    // Equal rows that differ in their advantages and rollout logprobs, and one that begins as they do.
+    const rows = [a, a, Int32Array.of(...a.slice(0, 8), ...b), b]
+    const now = await trainer.learner.logprobs(rows, 1)
+    const next = createNumbers(7)
+    const samples = rows.map((tokenIds, i) =>
+      toSample({ tokenIds, rolloutLogprobs: now[i]!.map((value) => value + next() - 0.5), advantage: i % 2 === 0 ? 1.5 : -1 }, i),
+    )
+    const own = { ...ppo, entropyCoefficient: 0.1, aggregation }
+    const weights = lossWeights(samples, aggregation)
+    const coefficients = samples.map(({ rolloutLogprobs, advantage }, i) =>
+      now[i]!.map((logprob, t) => weights[i]! * ppoClipGradient(logprob, rolloutLogprobs[t]!, advantage!, own)),
+    )
+    const expected = await trainer.learner.update({ samples, loss: own, optimizer: gradientOnly })
+    const gradient = lastGradient(trainer)
+    const { entropyCoefficient } = own
+    const loss = { kind: 'linear', coefficients, entropyCoefficient, aggregation } as const
+    const metrics = await trainer.learner.update({ samples, loss, optimizer: gradientOnly })
+    expect(expected.clipFraction).toBeGreaterThan(0)
+    const { logprobs, trainedTokens, entropy } = expected
+    expect(metrics).toMatchObject({ logprobs, trainedTokens, entropy, clipFraction: 0 })
+    const apart = lastGradient(trainer).map((value, i) => value - gradient[i]!)
+    expect(Math.hypot(...apart) / Math.hypot(...gradient)).toBeLessThan(1e-6)
   })
 
   it('serves updates and logprobs in the order they were asked for', async () => {
@@ -229,7 +257,7 @@ describe('bad input', () => {
     [
       'another loss',
       { loss: { ...sft, kind: 'ppo' as never } },
-      { code: 'CONFIG_INVALID', message: 'no loss "ppo"; use "sft" or "ppo-clip"' },
+      { code: 'CONFIG_INVALID', message: 'no loss "ppo"; use "sft" or "ppo-clip" or "linear"' },
     ],
     ['a near miss of a loss', { loss: { ...ppo, kind: 'ppoclip' as never } }, { code: 'CONFIG_INVALID', message: 'mean "ppo-clip"?' }],
     ['no loss', { loss: undefined as never }, { code: 'CONFIG_INVALID', message: 'no loss undefined' }],
@@ -239,6 +267,31 @@ describe('bad input', () => {
       { code: 'CONFIG_INVALID', message: 'mean "token-mean"?' },
     ],
     ['a loss without its clip', { loss: { ...ppo, clipLow: undefined as never } }, { code: 'CONFIG_INVALID', message: 'clipLow' }],
+    [
+      'coefficients of too few samples',
+      { loss: { ...linear, coefficients: [] } },
+      { code: 'TRAINER_SAMPLE_INVALID', message: 'coefficients do not fit sample 0' },
+    ],
+    [
+      'too few coefficients',
+      { loss: { ...linear, coefficients: [new Float32Array(1)] } },
+      { code: 'TRAINER_SAMPLE_INVALID', message: 'coefficients do not fit sample 0' },
+    ],
+    [
+      'no coefficients',
+      { loss: { ...linear, coefficients: undefined as never } },
+      { code: 'TRAINER_SAMPLE_INVALID', message: 'coefficients do not fit sample 0' },
+    ],
+    [
+      'a linear loss without its entropy coefficient',
+      { loss: { ...linear, entropyCoefficient: undefined as never } },
+      { code: 'CONFIG_INVALID', message: 'entropyCoefficient' },
+    ],
+    [
+      'a coefficient of NaN',
+      { loss: { ...linear, coefficients: [Float32Array.from(fine.tokenIds, () => Number.NaN)] } },
+      { code: 'TRAINER_NOT_FINITE', message: 'loss is NaN' },
+    ],
     ['a negative temperature', { temperature: -1 }, { code: 'CONFIG_INVALID', message: 'temperature' }],
   ]
   it.each(cases)('%s is refused, and named', async (_name, change, { code, message }) => {

@@ -12,7 +12,7 @@ import { shardResultDoubles } from '../layout.ts'
 import type { Pool } from '../pool/pool.ts'
 import { commandsOf, writeRows, writeSamples } from './batch-writer.ts'
 import type { DistinctRow, FoldedRows } from './fold-rows.ts'
-import { setting, shardResult } from './settings.ts'
+import { lossKinds, setting, shardResult } from './settings.ts'
 
 /** Views into the arena: what a checkpoint holds. Offsets are those of the parameter table. */
 export interface TrainerState {
@@ -105,7 +105,7 @@ class PoolLearner implements Learner {
     await this.#run('gradient', rows, {
       write: (command) => {
         this.#writeSettings(request)
-        return writeSamples(layout, views, command, { samples, weights, references, policy: loss.kind === 'ppo-clip' })
+        return writeSamples(layout, views, command, { samples, weights, references, loss })
       },
       read: (sample, places) => {
         const { lossMask } = samples[sample]!
@@ -169,11 +169,11 @@ class PoolLearner implements Learner {
       views.f64[layout.settings / 8 + setting[name]] = value
     }
     const policy = loss.kind === 'ppo-clip'
-    write('lossKind', policy ? 1 : 0)
+    write('lossKind', lossKinds.indexOf(loss.kind))
     write('clipLow', policy ? loss.clipLow : 0)
     write('clipHigh', policy ? loss.clipHigh : 0)
     write('klCoefficient', policy ? loss.klCoefficient : 0)
-    write('entropyCoefficient', policy ? loss.entropyCoefficient : 0)
+    write('entropyCoefficient', loss.kind === 'sft' ? 0 : loss.entropyCoefficient)
     write('hasReference', policy && referenceLogprobs ? 1 : 0)
     write('inverseTemperature', inverse(temperature))
     write('learningRate', optimizer.learningRate)

@@ -1,6 +1,10 @@
+import type { LossDefinition } from '@aworld-train/core'
+
+export const lossKinds = ['sft', 'ppo-clip', 'linear'] as const satisfies readonly LossDefinition['kind'][]
+
 /** Doubles of the settings block of the arena: what the commands of an update read and write. */
 export const setting = {
-  /** 0: negative log-likelihood; 1: PPO-clip. */
+  /** Its place in `lossKinds`. */
   lossKind: 0,
   clipLow: 1,
   clipHigh: 2,

@@ -48,3 +48,8 @@ export function policyLoss(input: PolicyLossInput): TokenLoss {
 export function likelihoodLoss(logprob: number): TokenLoss {
   return { loss: -logprob, logprobGradient: -1, clipped: 0, kl: 0 }
 }
+
+/** A loss of which only the derivative is known. */
+export function linearLoss(logprob: number, coefficient: number): TokenLoss {
+  return { loss: coefficient * logprob, logprobGradient: coefficient, clipped: 0, kl: 0 }
+}

@@ -84,6 +84,8 @@ export function toLossRequest(
   reduction: LossReduction,
   logprobs: readonly Float32Array[] = [],
 ): LossRequest {
+  if (loss.kind === 'linear')
+    throw new TrainError('CONFIG_INVALID', 'The learner of a Tinker service takes no linear loss; use "sft" or "ppo-clip".')
   const { weighted, scale } = reductions[reduction]
   const weights = lossWeights(samples, loss.aggregation)
   const trained = samples.flatMap((sample, index) => (maskedTokens(sample) > 0 ? [{ sample, index }] : []))
@@ -116,7 +118,7 @@ export const needsLogprobs = (loss: LossDefinition, reduction: LossReduction): b
   loss.kind === 'sft' && loss.aggregation === 'token-mean' && reductions[reduction].weighted
 
 function lossFunction(loss: LossDefinition, isCrossEntropy: boolean): Pick<LossRequest, 'lossFunction' | 'lossConfig'> {
-  if (loss.kind === 'sft') return { lossFunction: isCrossEntropy ? 'cross_entropy' : 'importance_sampling', lossConfig: {} }
+  if (loss.kind !== 'ppo-clip') return { lossFunction: isCrossEntropy ? 'cross_entropy' : 'importance_sampling', lossConfig: {} }
   // Bounds of the ratio itself, not distances from 1.
   return { lossFunction: 'ppo', lossConfig: { clip_low_threshold: 1 - loss.clipLow, clip_high_threshold: 1 + loss.clipHigh } }
 }
@@ -156,7 +158,7 @@ export function lossFigures(
       tokens++
       negative -= logprob
       if (loss.kind === 'sft') sum -= weights[index]! * logprob
-      else {
+      else if (loss.kind === 'ppo-clip') {
         const advantage = sample.advantage as number
         sum += weights[index]! * ppoClipLoss(logprob, old[token]!, advantage, loss)
         clipped += Number(isClipped(logprob, old[token]!, advantage, loss))

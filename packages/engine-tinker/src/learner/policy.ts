@@ -146,7 +146,7 @@ class RemotePolicy implements Learner, PublishedWeights {
   async #update(request: UpdateRequest): Promise<UpdateMetrics> {
     const { optimizer, loss } = request
     checkUpdate(request, this.#options.model)
-    const { klCoefficient, entropyCoefficient } = loss.kind === 'sft' ? { klCoefficient: 0, entropyCoefficient: 0 } : loss
+    const { klCoefficient, entropyCoefficient } = loss.kind === 'ppo-clip' ? loss : { klCoefficient: 0, entropyCoefficient: 0 }
     const { maxGradNorm, weightDecay } = optimizer
     checkTerms({ klCoefficient, entropyCoefficient, maxGradNorm, weightDecay, temperature: request.temperature ?? 1 })
     const { reduction } = this.#options
