@@ -70,6 +70,7 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'training.klCoefficient': { ...ofTheLoop, tinker: 'refused', areal: 'refused' },
   'training.entropyCoefficient': { ...ofTheLoop, tinker: 'refused', areal: 'refused', swift: 'refused' },
   'training.aggregation': { ...ofTheLoop, areal: 'refused' },
+  'training.loss': { ...ofTheLoop, verl: 'refused', trl: 'refused', areal: 'refused', swift: 'refused' },
   'training.learningRate': ofTheLoop,
   'training.warmupSteps': ofTheLoop,
   'training.warmupFraction': ofTheLoop,

@@ -127,6 +127,7 @@ export const errorCatalogue = {
   TRAINER_EMPTY_BATCH: row('trainer', false, 'Read why the rollouts failed; nothing was trained.'),
   BATCH_MISMATCH: row('trainer', false, 'Install the tested version of the trainer; its batch is not the rows that it was given.'),
   TRAINER_SAMPLE_INVALID: row('trainer', false, 'Correct the training sample that is named; nothing was trained.'),
+  LOSS_INVALID: row('trainer', false, 'Make the loss return { loss, gradient } for every row, of finite numbers; nothing was trained.'),
   TRAINER_NOT_FINITE: row(
     'trainer',
     false,

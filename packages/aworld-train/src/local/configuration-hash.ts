@@ -16,6 +16,7 @@ export const inputHashes = (plan: LocalPlan): Record<string, string> => hashesBy
 function inputsOf(plan: LocalPlan) {
   const tasks = (dataset: LocalPlan['test']) => dataset && datasetHash(dataset)
   const { rewardSource, rewardDirectory, warmUp, configDirectory } = plan
+  const { loss } = plan.config.training
   // Where numbers are read or logged and where agents run changes no training; the experiment is in the name.
   const { executor: _executor, gateway, logging: _logging, projectName: _project, experimentName: _experiment, ...config } = plan.config
   return {
@@ -29,6 +30,7 @@ function inputsOf(plan: LocalPlan) {
     'the training tasks': tasks(plan.train),
     'the validation tasks': tasks(plan.validation),
     'the test tasks': tasks(plan.test),
+    'the loss': typeof loss === 'string' ? exportHash(loss, configDirectory) : loss && String(loss),
     'the reward': typeof rewardSource === 'string' ? [rewardSource, exportHash(rewardSource, rewardDirectory)] : null,
   }
 }

@@ -8,6 +8,7 @@ import {
   chosenColumn,
   collectProblems,
   datasetFindings,
+  findLoss,
   findReward,
   loadNamedDataset,
   type NamedReward,
@@ -82,6 +83,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
 
     if (isRead('training') && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
     const reward = isRead('reward') ? await attempt(() => this.#rewardSource(settings, configDirectory)) : undefined
+    const loss = isRead('training') ? await attempt(() => findLoss(settings.training.loss, configDirectory)) : undefined
     const start = isRead('model') ? await attempt(() => this.#startingModel(settings, configDirectory)) : undefined
     const policy = parsed && start && (await attempt(() => this.policyKind.choose(settings, parsed.extension, start.model)))
     const agent = this.inputs.agent
@@ -95,7 +97,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     }
     problems.throwAny()
     // The check of the agent has reported the problem; this check has found none.
-    if (!agent || !train || !reward || !start || !policy) return settings
+    if (!agent || !train || !reward || loss === undefined || !start || !policy) return settings
 
     const data = datasetFindings(train, test, validation)
     this.planned = {
@@ -118,6 +120,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       test: test ?? null,
       rewardSource: reward.source,
       rewardDirectory: reward.directory,
+      loss,
       createEnvironment: () => createEnvironment({ baseDirectory: agent.directory }),
       createReward: () =>
         createReward(reward.source, {

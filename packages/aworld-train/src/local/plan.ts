@@ -1,4 +1,4 @@
-import type { AgentProgram, Environment, Reward } from '@aworld-train/core'
+import type { AgentProgram, Environment, PolicyLoss, Reward } from '@aworld-train/core'
 import type { LoadedAgent } from '@aworld-train/run'
 import type { LoadedDataset, LocalConfig, RewardSource } from '@aworld-train/training'
 import type { ChosenPolicy } from '../policies/policy.ts'
@@ -23,6 +23,8 @@ export interface LocalPlan {
   readonly test: LoadedDataset | null
   readonly rewardSource: RewardSource
   readonly rewardDirectory: string
+  /** `null` for the one in the box. */
+  readonly loss: PolicyLoss | null
   readonly createEnvironment: () => Environment
   readonly createReward: () => Promise<Reward>
   /** Folder of the starting model; `null` when the warm-up makes it. */

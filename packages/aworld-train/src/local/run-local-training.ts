@@ -12,6 +12,7 @@ export async function runLocalTraining(plan: LocalPlan, request: LocalRunRequest
     const result = await trainSelfDriven({
       learner: stage.policy.learner,
       reference: stage.policy.reference,
+      loss: plan.loss,
       engine: stage.policy.engine,
       // Policies swap weights by themselves: groups that go on meanwhile are not held until the last of their calls has ended.
       gateway: plan.config.training.maxStaleness === 0 ? stage.gateway : undefined,

@@ -55,6 +55,8 @@ export interface UpdateMetrics {
   readonly trainedTokens: number
   /** Of each sample, the logprobs that the loss had for the tokens with loss mask 1, in order; absent where the learner does not keep them. */
   readonly logprobs?: readonly Float32Array[] | undefined
+  /** What a loss of one's own wants to be watched, by name. */
+  readonly named?: Readonly<Record<string, number>> | undefined
 }
 
 /** Trains a policy. `update` changes the trainer's weights; sampling sees them after `publish`. */

@@ -21,11 +21,20 @@ export function checkUpdate(request: UpdateRequest, model: Model): void {
     throw new TrainError('TRAINER_EMPTY_BATCH', `None of the ${samples.length} samples has a token with loss mask 1; nothing was trained.`)
   }
   if (loss.kind === 'linear') checkFit(loss.coefficients, 'coefficients', samples)
-  if (referenceLogprobs) checkFit(referenceLogprobs, 'referenceLogprobs', samples)
-  else if (loss.kind === 'ppo-clip' && loss.klCoefficient !== 0) {
+  checkReference(referenceLogprobs, loss.kind === 'ppo-clip' ? loss.klCoefficient : 0, samples)
+}
+
+/** Throws for references that do not fit the samples, or that a term needs and are not there. */
+export function checkReference(
+  references: UpdateRequest['referenceLogprobs'],
+  klCoefficient: number,
+  samples: readonly TrainingSample[],
+): void {
+  if (references) checkFit(references, 'referenceLogprobs', samples)
+  else if (klCoefficient !== 0) {
     throw new TrainError(
       'CONFIG_INVALID',
-      `klCoefficient is ${loss.klCoefficient} but the update has no referenceLogprobs; pass them, or set it to 0.`,
+      `klCoefficient is ${klCoefficient} but the update has no referenceLogprobs; pass them, or set it to 0.`,
     )
   }
 }
@@ -52,15 +61,23 @@ function checkTokens(tokenIds: Int32Array, name: string, model: Model): void {
   }
 }
 
+const nameOf = ({ provenance }: TrainingSample, index: number) => `Sample ${index} (task "${provenance.taskId}")`
+
 function checkSample(sample: TrainingSample, index: number, kind: LossDefinition['kind'], model: Model): void {
-  const name = `Sample ${index} (task "${sample.provenance.taskId}")`
-  const { tokenIds, lossMask, rolloutLogprobs, advantage } = sample
+  const name = nameOf(sample, index)
+  const { tokenIds, lossMask } = sample
   checkTokens(tokenIds, name, model)
   const invalid = (what: string): TrainError => new TrainError('TRAINER_SAMPLE_INVALID', `${name} ${what}`)
   if (lossMask.length !== tokenIds.length)
     throw invalid(`has ${tokenIds.length} tokens and a loss mask of ${lossMask.length}; make them equal.`)
   if (lossMask[0] === 1) throw invalid('trains its first token, which nothing predicts; set its loss mask to 0.')
-  if (kind !== 'ppo-clip') return
+  if (kind === 'ppo-clip') checkScored(sample, index)
+}
+
+/** Throws for a sample that has not what the loss of a policy compares. */
+export function checkScored(sample: TrainingSample, index: number): void {
+  const { tokenIds, rolloutLogprobs, advantage } = sample
+  const invalid = (what: string): TrainError => new TrainError('TRAINER_SAMPLE_INVALID', `${nameOf(sample, index)} ${what}`)
   if (rolloutLogprobs.length !== tokenIds.length) {
     throw invalid(`has ${tokenIds.length} tokens and ${rolloutLogprobs.length} rolloutLogprobs; make them equal.`)
   }

@@ -1,4 +1,4 @@
-import { isTree, type KeyTree } from '@aworld-train/training'
+import { isTree, type KeyTree, lossProblems } from '@aworld-train/training'
 import { inertTermNotes, type ModuleSettings, type RenderedTerms } from '../driven/module-config.ts'
 import { type GrpoFramework, numberAt } from './grpo-framework.ts'
 
@@ -7,8 +7,8 @@ export function renderGrpoTerms<Settings extends ModuleSettings>(own: KeyTree, f
   const { title, warmupFractionKey, entropyKey, leaveOneOut } = framework
   const fields: Record<string, unknown> = {}
   const notes: string[] = []
-  const problems: string[] = []
   const training = isTree(own['training']) ? own['training'] : {}
+  const problems = lossProblems(training, title, 'loss_type')
   const sampling = isTree(own['sampling']) ? own['sampling'] : {}
   const set = (name: string, value: unknown) => {
     if (value !== undefined && value !== null) fields[name] = value

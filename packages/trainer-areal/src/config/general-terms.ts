@@ -1,12 +1,12 @@
 import { inertTermNotes, type RenderedTerms } from '@aworld-train/run'
-import { isTree, type KeyTree } from '@aworld-train/training'
+import { isTree, type KeyTree, lossProblems } from '@aworld-train/training'
 
 /** Renders our general settings in AReaL's keys, by their dotted paths, as the user wrote them; what is not here stays with us, in `ArealSettings`, or needs the number of steps. */
 export function renderGeneralTerms(own: KeyTree): RenderedTerms {
   const fields: Record<string, unknown> = {}
   const notes: string[] = []
-  const problems: string[] = []
   const training = isTree(own['training']) ? own['training'] : {}
+  const problems = lossProblems(training, 'AReaL', 'actor.importance_sampling_level')
   const sampling = isTree(own['sampling']) ? own['sampling'] : {}
   const set = (name: string, value: unknown) => {
     if (value !== undefined && value !== null) fields[name] = value

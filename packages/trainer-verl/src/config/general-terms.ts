@@ -1,11 +1,11 @@
-import { isTree, type KeyTree, type SettingName } from '@aworld-train/training'
+import { isTree, type KeyTree, lossProblems, type SettingName } from '@aworld-train/training'
 
 /** One of our settings in verl's keys. */
 export interface Rendered {
   readonly keys: readonly (readonly [path: string, value: unknown])[]
   /** A note for the user; the setting is not an error. */
   readonly note?: string
-  readonly problem?: string
+  readonly problem?: string | undefined
 }
 
 type Render = (value: unknown, term: string) => Rendered
@@ -70,6 +70,7 @@ const terms: Readonly<Partial<Record<SettingName, Render>>> = {
   }),
   'training.entropyCoefficient': to(`${actor}.entropy_coeff`),
   'training.aggregation': (value) => ({ keys: [[`${actor}.loss_agg_mode`, value === 'sequence-mean' ? 'seq-mean-token-mean' : value]] }),
+  'training.loss': (loss) => ({ keys: [], problem: lossProblems({ loss }, 'verl', `${actor}.policy_loss.loss_mode`)[0] }),
   'training.learningRate': to(`${actor}.optim.lr`),
   'training.warmupSteps': to(`${actor}.optim.lr_warmup_steps`),
   'training.warmupFraction': (value) => ({ keys: value === null ? [] : [[`${actor}.optim.lr_warmup_steps_ratio`, value]] }),

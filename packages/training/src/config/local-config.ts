@@ -1,3 +1,4 @@
+import type { PolicyLoss } from '@aworld-train/core'
 import { defaultAttemptMs } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { CallSettings } from './call-settings.ts'
@@ -43,6 +44,16 @@ export const TrainingSettings = z.strictObject({
   klCoefficient: z.number().min(0).default(0),
   entropyCoefficient: z.number().default(0),
   aggregation: z.enum(['token-mean', 'sequence-mean']).default('token-mean'),
+  loss: z
+    .union([
+      z.string().min(1),
+      z.custom<PolicyLoss>((value) => typeof value === 'function', 'must be a path such as ./loss.ts#name, or a function'),
+    ])
+    .nullable()
+    .default(null)
+    .describe(
+      'A loss of your own in place of the clipped one: `./loss.ts#name`, or in code a function. It costs a forward pass an update; `clipLow` and `clipHigh` are not its, `klCoefficient` and `entropyCoefficient` add their terms to it, which `aggregation` weighs.',
+    ),
   learningRate: z.number().min(0).default(1e-3),
   /** Steps in which the learning rate rises to its value; `model.warmUp` is something else, which makes a starting model. */
   warmupSteps: z.int().min(0).default(5),

@@ -68,6 +68,15 @@ export function stalenessProblems(
   )
 }
 
+/** A sentence where a loss of one's own is configured for a framework, which computes its own; `setting` is what it has for that. */
+export function lossProblems({ loss }: KeyTree, title: string, setting: string): string[] {
+  if (loss === undefined || loss === null) return []
+  const shown = typeof loss === 'string' ? JSON.stringify(loss) : 'a function'
+  return [
+    `training.loss is ${shown}, which is for trainers that run our own loop (local, tinker): ${title} computes its loss in Python, and ${setting} chooses it. Leave it out.`,
+  ]
+}
+
 /** Notes on settings that somebody wrote and that `title` does not read. */
 export function inertNotes(own: KeyTree, inert: InertSettings, title: string): string[] {
   return Object.entries(inert).flatMap(([name, why]) => {

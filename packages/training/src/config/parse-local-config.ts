@@ -72,6 +72,9 @@ export interface ReadLocalConfig extends ParsedLocalConfig {
   readonly failed: readonly string[]
 }
 
+const clip = 'a loss of your own has its own clip'
+const clipOfTheBox: InertSettings = { 'training.clipLow': clip, 'training.clipHigh': clip }
+
 /** As `parseLocalConfig`, but throws only where nothing can be read. */
 export function readLocalConfig(source: string | object | undefined, options: LocalConfigOptions = {}): ReadLocalConfig {
   const { translator, extension, others = [] } = options
@@ -90,6 +93,7 @@ export function readLocalConfig(source: string | object | undefined, options: Lo
   const { data, problems: found, failed } = acceptedPart(LocalConfig, merged)
   const problems = [...translated.problems, ...found].map((problem) => `${where}${problem}`)
   const inert = extension?.inert ? inertNotes(own, extension.inert, extension.section) : []
+  if (data.training.loss !== null) inert.push(...inertNotes(own, clipOfTheBox, 'training.loss'))
   const rest = Object.fromEntries(Object.entries(owned).filter(([key]) => !(key in overrides)))
   return { config: data, extension: rest, ignored: translated.ignored, notes: inert, warnings: translated.warnings, problems, failed }
 }

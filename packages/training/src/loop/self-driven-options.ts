@@ -1,4 +1,4 @@
-import type { EpisodeReader, Learner, PolicyGateway, RolloutRunner, RunProgress, TokenEngine } from '@aworld-train/core'
+import type { EpisodeReader, Learner, PolicyGateway, PolicyLoss, RolloutRunner, RunProgress, TokenEngine } from '@aworld-train/core'
 import type { EvaluationResult, RunEvent, RunReport, TokenLedger, TrainingTask } from '@aworld-train/protocol'
 import type { LocalConfig } from '../config/local-config.ts'
 
@@ -13,6 +13,8 @@ export interface SelfDrivenOptions {
   readonly learner: Learner
   /** The policy that `klCoefficient` holds the training near to; its weights stay as they are. */
   readonly reference?: Pick<Learner, 'logprobs'> | undefined
+  /** In place of the clipped loss; nothing of it is in the configuration here. */
+  readonly loss?: PolicyLoss | null | undefined
   readonly engine: Pick<TokenEngine, 'name' | 'model' | 'sampledTokens' | 'weightVersion'>
   /** Paused while weights are published; left out where the engine swaps weights by itself. */
   readonly gateway?: Pick<PolicyGateway, 'pause' | 'resume'> | undefined

@@ -51,6 +51,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       reference: options.reference,
       groups: batch.groups,
       settings: training,
+      loss: options.loss,
       learningRate: learningRateAt(step, steps, training),
       temperature: sampling.temperature,
     })
@@ -105,6 +106,8 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     const updated = samples.length === 0 ? null : await state.timed('update', () => update(step, batch))
     const updatedAt = performance.now()
     if (!updated) warn('BATCH_WITHOUT_GRADIENT', withoutGradient(step, batch, episodeGroups.flat()))
+    else if (updated.metrics.gradNorm === 0)
+      warn('BATCH_WITHOUT_GRADIENT', `Step ${step} trained nothing: every derivative of its loss is 0.`)
     else if (batch.metrics.groupsOfOne > 0) warn('GROUP_OF_ONE', groupsOfOne(step, batch, episodeGroups.flat()))
     state.trainedTokens += updated?.trainedTokens ?? 0
     const weightVersion = updated ? await state.timed('publish', record.publish) : engine.weightVersion()

@@ -1,4 +1,4 @@
-import type { Learner, UpdateMetrics } from '@aworld-train/core'
+import { type Learner, meansByName, type PolicyLoss, type UpdateMetrics, updateWithLoss } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
 import { sampleKey } from './training-sample.ts'
@@ -10,6 +10,8 @@ export interface UpdateInput {
   readonly reference?: Pick<Learner, 'logprobs'> | undefined
   readonly groups: readonly (readonly TrainingSample[])[]
   readonly settings: TrainingSettings
+  /** The one in the box where it is left out. */
+  readonly loss?: PolicyLoss | null | undefined
   readonly learningRate: number
   readonly temperature: number
 }
@@ -25,11 +27,13 @@ export interface UpdateSummary {
   readonly logprobs: ReadonlyMap<string, Float32Array>
 }
 
-type MeanMetrics = Omit<UpdateMetrics, 'trainedTokens' | 'logprobs'>
+type MeanMetrics = Omit<UpdateMetrics, 'trainedTokens' | 'logprobs' | 'named'> & Readonly<Record<`loss/${string}`, number>>
 
 /** Goes over the batch of a step `passes` times, `promptsPerUpdate` groups an update, in the order of the groups. */
 export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
-  const { learner, groups, settings, learningRate } = input
+  const { learner, groups, settings, learningRate, loss } = input
+  const { clipLow, clipHigh, klCoefficient, entropyCoefficient, aggregation } = settings
+  const terms = { klCoefficient, entropyCoefficient, aggregation }
   const minibatches = await Promise.all(
     chunk(groups, settings.promptsPerUpdate ?? groups.length).map(async (part) => {
       const { samples, truncated } = await withTruncatedRatios(input, part.flat())
@@ -41,18 +45,10 @@ export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
   let trainedTokens = 0
   for (let pass = 0; pass < settings.passes; pass++) {
     for (const { samples, referenceLogprobs } of minibatches) {
-      const metrics = await learner.update({
+      const request = {
         samples,
         ...(referenceLogprobs ? { referenceLogprobs } : {}),
         temperature: input.temperature,
-        loss: {
-          kind: 'ppo-clip',
-          clipLow: settings.clipLow,
-          clipHigh: settings.clipHigh,
-          klCoefficient: settings.klCoefficient,
-          entropyCoefficient: settings.entropyCoefficient,
-          aggregation: settings.aggregation,
-        },
         optimizer: {
           learningRate,
           betas: settings.betas,
@@ -60,7 +56,10 @@ export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
           weightDecay: settings.weightDecay,
           maxGradNorm: settings.maxGradNorm,
         },
-      })
+      }
+      const metrics = loss
+        ? await updateWithLoss(learner, { ...request, ...terms, loss })
+        : await learner.update({ ...request, loss: { kind: 'ppo-clip', clipLow, clipHigh, ...terms } })
       if (pass === 0) {
         trainedTokens += metrics.trainedTokens
         for (const [i, row] of metrics.logprobs?.entries() ?? []) logprobs.set(sampleKey(samples[i]!), row)
@@ -88,7 +87,7 @@ async function referenceLogprobs({ reference, settings, temperature }: UpdateInp
   )
 }
 
-/** Means over updates, weighted by their tokens; `gradNorm` over the updates. */
+/** Means over updates, weighted by their tokens; `gradNorm` and what a loss of one's own names over the updates. */
 export function summarizeUpdates(seen: readonly UpdateMetrics[]): MeanMetrics {
   const tokens = seen.reduce((sum, { trainedTokens }) => sum + trainedTokens, 0)
   const weighted = (key: 'loss' | 'clipFraction' | 'entropy' | 'kl') =>
@@ -100,6 +99,7 @@ export function summarizeUpdates(seen: readonly UpdateMetrics[]): MeanMetrics {
     clipFraction: weighted('clipFraction'),
     entropy: weighted('entropy'),
     kl: weighted('kl'),
+    ...Object.fromEntries(Object.entries(meansByName(seen.map(({ named = {} }) => named))).map(([name, mean]) => [`loss/${name}`, mean])),
   }
 }
 

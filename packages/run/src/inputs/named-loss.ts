@@ -1,0 +1,11 @@
+import type { PolicyLoss } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import { loadExport } from './load-export.ts'
+
+/** The loss that `training.loss` is or names; `null` for the one in the box. Throws what loading throws. */
+export async function findLoss(loss: PolicyLoss | string | null, directory: string): Promise<PolicyLoss | null> {
+  if (typeof loss !== 'string') return loss
+  const found = await loadExport(loss, directory)
+  if (typeof found === 'function') return found as PolicyLoss
+  throw new TrainError('MODULE_INVALID', `The loss ${loss} is not a function; export one that takes rows and returns a loss for each.`)
+}
