@@ -24,7 +24,7 @@ test('a limit that keeps nothing still says how much there was', () => {
 })
 
 test('characters are left out whole, and count as left out', () => {
-  // Seven bytes each: two characters of three bytes and one.
+  // Each is seven bytes: two characters of three bytes and one of one.
   expect(taken(8, 'a€€', 'middle', '€€b')).toEqual({ output: 'a€\n[12 bytes left out]\n€b', omittedBytes: 12 })
 })
 

@@ -3,7 +3,7 @@ export interface OutputText {
   readonly omittedBytes: number
 }
 
-/** Output of a command that is kept within a limit: its first half and its last, and how much was between them. */
+/** Output of a command, kept within a limit: its first half and its last, and how much was between them. */
 export class BoundedOutput {
   readonly #half: number
   #head: Buffer[] = []
@@ -33,7 +33,7 @@ export class BoundedOutput {
     }
   }
 
-  /** What was added since the last call. Characters are left out whole. */
+  /** Returns what was added since the last call. Characters are never cut. */
   take(): OutputText {
     const head = Buffer.concat(this.#head)
     const tail = Buffer.concat(this.#tail)
@@ -52,7 +52,7 @@ export class BoundedOutput {
 
 const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
 
-/** Where the last character that is complete ends; bytes that are no UTF-8 count as complete. */
+/** End of the last complete character. Bytes that are not UTF-8 count as complete. */
 function wholeCharacters(bytes: Buffer): number {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
     const byte = bytes[bytes.length - back]!
@@ -63,7 +63,7 @@ function wholeCharacters(bytes: Buffer): number {
   return bytes.length
 }
 
-/** The first position from `start` on where a character begins. */
+/** The first position from `start` on at which a character begins. */
 function startOfCharacter(bytes: Buffer, start: number): number {
   let position = start
   while (position < start + 3 && isContinuation(bytes[position])) position++

@@ -3,11 +3,11 @@ import { TrainError } from '@aworld-train/protocol'
 import { tiers } from './tiers.ts'
 
 export interface OpenSandboxOptions {
-  /** `auto`, the default, is the first tier that this machine can run. */
+  /** `auto`, the default, takes the first tier that this machine can run. */
   readonly tier?: SandboxTier | 'auto' | undefined
 }
 
-/** Opens a sandbox of a tier. A tier that this machine cannot run rejects with SANDBOX_UNAVAILABLE; nothing less strict takes its place. */
+/** Opens a sandbox of a tier. Rejects with SANDBOX_UNAVAILABLE for a tier that this machine cannot run; no weaker tier takes its place. */
 export async function openSandbox({ tier: wanted = 'auto' }: OpenSandboxOptions = {}): Promise<Sandbox> {
   const refusals: string[] = []
   for (const tier of tiers) {

@@ -1,11 +1,11 @@
 import { existsSync, lstatSync, readlinkSync } from 'node:fs'
 
-/** Where images of Node have the user's project, with its keys: no part of the system. */
+/** Folder in which images of Node have the user's project, with its keys. It is no part of the system. */
 export const projectFolder = '/usr/src'
 
 export const nodeFolder = '/opt/node/bin'
 
-/** The environment of every program in a jail, from its first process on: that of a parent could be read through /proc. */
+/** The environment of every program in a jail, from its first process on, because a parent's environment could be read through /proc. */
 export const jailEnvironment = {
   PATH: `${nodeFolder}:/usr/local/bin:/usr/bin:/bin`,
   HOME: '/workspace',
@@ -21,13 +21,13 @@ export const systemFiles = (home: string) => ({
   '/etc/hosts': '127.0.0.1 localhost\n::1 localhost\n',
 })
 
-/** Size of /dev/shm, which every jail has of its own. */
+/** Size of each jail's own /dev/shm. */
 const sharedMemoryBytes = 64 * 1024 * 1024
 
 /**
- * Namespaces of every kind, in which the command is process 1: all that it started ends with it. bubblewrap's own way to tie a jail to us,
- * --die-with-parent, is not taken: it ends bubblewrap itself, and one that is ended while it starts leaves a child that waits for it for ever,
- * or that runs on. Process 1 has to read what ends with us instead.
+ * Namespaces of every kind, in which the command is process 1, so that all that it started ends with it. bubblewrap's own option to tie a
+ * jail to its parent, --die-with-parent, is not used: it ends bubblewrap itself, and a bubblewrap that is ended while it starts leaves a
+ * child that waits for it for ever or runs on. Instead, process 1 has to read a descriptor that closes with this process.
  */
 export function ownNamespaces(userId: number): string[] {
   return ['--unshare-all', ...ownUser(userId), '--as-pid-1', '--hostname', 'workspace']
@@ -37,12 +37,12 @@ export function ownUser(userId: number): string[] {
   return ['--unshare-user', '--uid', String(userId), '--gid', String(userId)]
 }
 
-/** No capability, no namespace of one's own, no terminal, and a filter of system calls, which is read from a descriptor. */
+/** No capability, no further namespace, no terminal, and a filter of system calls that is read from a descriptor. */
 export function confinement(filterFd: number): string[] {
   return ['--disable-userns', '--cap-drop', 'ALL', '--new-session', '--seccomp', String(filterFd)]
 }
 
-/** Devices that are no devices of the machine; nothing is written beside them. */
+/** Devices that are none of the machine's. Nothing can be written beside them. */
 export const devices: readonly string[] = [
   '--dev',
   '/dev',
@@ -54,7 +54,7 @@ export const devices: readonly string[] = [
   '/dev',
 ]
 
-/** The programs of the machine and its libraries, and Node where the jail's user can read it. */
+/** The machine's programs and libraries, and Node if the jail's user can read it. */
 export function systemFolders(nodeBinary: string | undefined): string[] {
   return [
     ...['/usr', '/bin', '/sbin', '/lib', '/lib64', '/etc/alternatives', '/etc/ld.so.cache'].flatMap(mounted),
@@ -63,7 +63,7 @@ export function systemFolders(nodeBinary: string | undefined): string[] {
   ]
 }
 
-/** What is at a path of the machine, read-only and links as links; nothing where there is nothing. */
+/** Mounts a path of the machine read-only, a link as a link; nothing if the path does not exist. */
 export function mounted(path: string): string[] {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (!stat) return []

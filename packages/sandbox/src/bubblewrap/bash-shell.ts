@@ -6,18 +6,23 @@ import { type Jail, startFailure } from './jail.ts'
 import { MarkedOutput } from './marked-output.ts'
 import { childrenOf, descendantsOf, signalTo } from './processes.ts'
 
-/** How long a command has to end once it is told to; then its bash is ended. */
+/** How long a command may take to end once it is told to. After that its bash is ended. */
 const interruptDeadlineMs = 1500
 const interruptPauseMs = 20
 
-/** Where bash writes what commands print and how they ended, and where it reads a command; high enough that no script uses them by chance. */
+/**
+ * Descriptors on which bash writes the output and the end of commands, and from which it reads a command. They are so high that
+ * no script uses them by chance.
+ */
 const outputDescriptor = 250
 const commandDescriptor = 249
 
-/** How bash names a command that it reads, at the beginning of what it says of it. */
+/** Bash's name of a command that it reads, at the beginning of its messages about it. */
 const commandName = new RegExp(`^/dev/fd/${commandDescriptor}: `, 'gm')
 
-/** A signal that no script traps by chance. When it comes, bash leaves the function it is in, and before each command that follows the next. */
+/**
+ * A signal that no script traps by chance. On it, bash leaves the function that it is in, and before each following command the next one.
+ */
 const leaveSignal = 64
 const leave = `set -T; trap "return 124" DEBUG; return 124`
 const stay = 'trap - DEBUG; set +T'
@@ -29,9 +34,9 @@ export interface BashShellOptions {
   readonly processes: number
   /** Starts a bash in a jail of its own, or rejects because the workspace is closed or dead. */
   start(): Promise<Jail>
-  /** The error to reject with when a jail was ended from outside. */
+  /** The error for a jail that was ended from outside. */
   died(): Promise<Error>
-  /** The callback, whose error ends the workspace and nothing else. */
+  /** Wraps a callback so that its error ends only the workspace. */
   contained(callback: (chunk: Buffer) => void): (chunk: Buffer) => void
 }
 
@@ -85,7 +90,7 @@ export async function openBashShell(options: BashShellOptions, signal: AbortSign
 }
 
 interface CommandEnd {
-  /** Null where bash ended with the command. */
+  /** Null if bash ended with the command. */
   readonly exitCode: number | null
   readonly text: OutputText
 }
@@ -116,7 +121,7 @@ async function startBash({ start, contained, outputBytes, processes }: BashShell
     contained((chunk) => marked.add(chunk)),
   )
   jail.ended.then(
-    // What it wrote last is still to be read, also where nobody waits for a command.
+    // Its last output must still be read, even if nobody waits for a command.
     () => jail.output.resume(),
     () => {},
   )
@@ -128,11 +133,11 @@ async function startBash({ start, contained, outputBytes, processes }: BashShell
     () => {},
   )
 
-  /** Sends a text to bash, and resolves when what it runs has ended. */
+  /** Sends a script to bash, and resolves when it has ended. */
   const send = (script: string, mark = randomBytes(16).toString('hex')) =>
     new Promise<CommandEnd>((resolve) => {
       onEnd = resolve
-      // 128 random bits: no output holds them by chance or by guess.
+      // No output contains 128 random bits by chance or by guess.
       marked.expect(`\x1e${mark} `)
       jail.output.resume()
       jail.stdin.write(`${script}\nprintf '\\x1e%s %d\\n' ${mark} "$?" >&${outputDescriptor}\n`)
@@ -156,12 +161,12 @@ async function startBash({ start, contained, outputBytes, processes }: BashShell
     },
     end: () => end,
     async run(command, timeoutMs, signal) {
-      // What earlier commands left in the background stays when this one is ended.
+      // Background processes of earlier commands stay when this one is ended.
       const before = new Set(shell === undefined ? [] : [...childrenOf(shell), ...childrenOf(init)].filter((pid) => pid !== shell))
       const ofCommand = () => descendantsOf(init, before).filter((pid) => pid !== shell)
       let done = false
       let timedOut = false
-      // Bash reads the command as a script, which a trap can leave at any depth of loops; the marked end cannot stand in it.
+      // Bash reads the command as a script, which a trap can leave at any depth of loops. The marked end cannot be part of it.
       const mark = randomBytes(16).toString('hex')
       const status = lastExitCode === 0 ? '' : `(exit ${lastExitCode}); `
       const result = send(
@@ -174,7 +179,7 @@ async function startBash({ start, contained, outputBytes, processes }: BashShell
         interruption ??= (async () => {
           const deadline = performance.now() + interruptDeadlineMs
           for (let round = 0; !done && !jail.hasEnded() && performance.now() < deadline; round++) {
-            // Bash first: it leaves when the program that it waits for has ended, and starts no other.
+            // Bash gets its signal first: it leaves when the program that it waits for has ended, and starts no other.
             if (shell !== undefined) signalTo(shell, leaveSignal)
             if (round === 0) for (const pid of ofCommand()) signalTo(pid, 'SIGTERM')
             else endAll(ofCommand())
@@ -199,7 +204,7 @@ async function startBash({ start, contained, outputBytes, processes }: BashShell
         if (!jail.hasEnded()) jail.output.pause()
         await interruption
         if (interruption) jail.stdin.write(`${stay}\n`)
-        // Programs of the command that bash did not wait for.
+        // Ends programs of the command that bash did not wait for.
         for (let left = ofCommand(); interruption && left.length > 0; left = ofCommand()) {
           endAll(left)
           await sleep(interruptPauseMs / 4)
@@ -209,13 +214,13 @@ async function startBash({ start, contained, outputBytes, processes }: BashShell
   }
 }
 
-/** Ends processes; stopped ones cannot start others while the rest is ended. */
+/** Ends processes. They are stopped first, so that none starts others while the rest is ended. */
 function endAll(pids: readonly number[]): void {
   for (const pid of pids) signalTo(pid, 'SIGSTOP')
   for (const pid of pids) signalTo(pid, 'SIGKILL')
 }
 
-/** How a jail ended, once no process of it is left and its output is read. */
+/** Resolves to the end of a jail once no process of it is left and its output is read. */
 async function untilEmpty(jail: Jail) {
   const [end] = await Promise.all([jail.ended, new Promise<void>((resolve) => jail.output.once('close', () => resolve()))])
   return end

@@ -11,10 +11,10 @@ import { seccompFilter } from './seccomp-filter.ts'
 import { createUserIds } from './user-ids.ts'
 import { createWorkspace, type RoomWorkspace } from './workspace.ts'
 
-/** Processes of a workspace beside those of its commands: the keeper of the room, and what holds the jail of each program. */
+/** Processes of a workspace besides those of its commands: the keeper of the room, and the processes that hold the jail of each program. */
 const processesOfJails = 64
 
-/** Opens the tier of the kernel's namespaces. It starts nothing that stays before a workspace is asked for. */
+/** Opens the tier of the kernel's namespaces. It leaves no process running before a workspace is asked for. */
 export async function openBubblewrapSandbox(notices: readonly string[] = []): Promise<Sandbox> {
   const filter = seccompFilter(process.arch)
   const cgroups = findCgroups()
@@ -26,7 +26,7 @@ export async function openBubblewrapSandbox(notices: readonly string[] = []): Pr
 
   async function openWorkspace(limits: WorkspaceLimits, signal: AbortSignal): Promise<RoomWorkspace> {
     const cgroup = cgroups.create({
-      // Files are in memory too.
+      // Files also take memory.
       memoryBytes: limits.memoryBytes + 2 * limits.diskBytes,
       processes: limits.processes + processesOfJails,
     })
@@ -85,13 +85,13 @@ function missingLimits({ controllers }: Cgroups): string[] {
   return missing.map((what) => `${what}: this process may make no control group; run it as root, or in a delegated group.`)
 }
 
-/** Where commands find Python: not that of this process's own PATH. */
+/** Places where commands find Python, whatever the PATH of this process. */
 const pythonPaths = ['/usr/local/bin/python3', '/usr/bin/python3']
 const pythonNotice = 'Commands do not find Python; install it below /usr: apt-get install python3'
 
 export const nodeNotice = `Commands do not find Node: the users that they run as cannot read ${process.execPath}; install Node below /usr.`
 
-/** This process's Node, where every user may run it. */
+/** The binary of this process's Node, if every user may run it. */
 export function findNodeBinary(): string | undefined {
   const path = realpathSync(process.execPath)
   if (process.getuid?.() !== 0) return isExecutable(path) ? path : undefined

@@ -11,7 +11,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 const limits = { memoryBytes: 1000, processes: 7 }
 
-/** Folders stand for groups: the files in them are what a kernel would read, and are not made by it. */
+/** Makes a folder that stands for a group. Its files are those that a kernel would read. */
 function folder(...names: string[]): string {
   const path = join(root, ...names)
   mkdirSync(path, { recursive: true })
@@ -26,7 +26,7 @@ const mountOf = (type: string, point: string, options: string, from = '/') =>
 
 test('in version 2 a group is made in the nearest one above that hands on both controllers', () => {
   const slice = folder('v2', 'user.slice')
-  // It holds processes, so the kernel refuses to hand controllers on below it; here a folder stands where the file would be written.
+  // The group holds processes, so the kernel refuses to hand controllers on below it. A folder stands here where the file would be written.
   folder('v2', 'user.slice', 'session.scope', 'cgroup.subtree_control')
   writeFileSync(join(slice, 'cgroup.subtree_control'), 'cpu memory pids\n')
   const cgroups = findCgroups('0::/user.slice/session.scope\n', mountOf('cgroup2', join(root, 'v2'), 'rw'))

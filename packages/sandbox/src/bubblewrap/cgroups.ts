@@ -11,13 +11,13 @@ export interface GroupLimits {
   readonly processes: number
 }
 
-/** The kernel's count and bound of what some processes use together. */
+/** The kernel's count and limit of what some processes use together. */
 export interface Cgroup {
-  /** Processes that it starts from then on belong to the group too. */
+  /** Adds a process. Processes that it starts later belong to the group too. */
   add(pid: number): void
-  /** Raises the number of processes, or lowers it by a negative number. */
+  /** Raises the allowed number of processes; a negative number lowers it. */
   allow(more: number): void
-  /** Every process of the group must have ended. */
+  /** Removes the group, of which every process must have ended. */
   remove(): Promise<void>
 }
 
@@ -33,7 +33,7 @@ interface Place {
   readonly version: 1 | 2
 }
 
-/** The control groups that this process may make: those of version 2, else those of version 1, else none. */
+/** Finds the control groups that this process may make: those of version 2, else those of version 1, else none. */
 export function findCgroups(membership: string = read('/proc/self/cgroup'), mounts: string = read('/proc/self/mountinfo')): Cgroups {
   const places = new Map<Controller, Place>()
   for (const controller of ['memory', 'pids'] as const) {
@@ -66,7 +66,7 @@ export function findCgroups(membership: string = read('/proc/self/cgroup'), moun
         },
         async remove() {
           for (const folder of folders) {
-            // The kernel lets go of processes that have ended a moment later.
+            // The kernel releases ended processes a moment later.
             for (let tries = 0; !tryTo(() => rmdirSync(folder)) && tries < 50; tries++) await sleep(10)
           }
         },
@@ -87,7 +87,10 @@ function bound(controller: Controller, version: 1 | 2, folder: string, { memoryB
   }
 }
 
-/** Folders in which groups may be made: below our own group, and in version 2 below those above it, where processes may not stand beside groups. */
+/**
+ * Folders in which groups may be made: below our own group, and in version 2 below the groups above it, because processes
+ * may not be beside groups there.
+ */
 function candidates(controller: Controller, membership: string, mounts: string): Place[] {
   const places: Place[] = []
   for (const line of membership.split('\n')) {
@@ -114,7 +117,7 @@ function cgroupMounts(mounts: string, version: 1 | 2, controller: Controller): {
   })
 }
 
-/** Tries it: rights, a read-only mount and a group that holds processes all show only then. */
+/** Whether groups can be made here. Only a trial shows missing rights, a read-only mount or a group that holds processes. */
 function isUsable(controller: Controller, { folder, version }: Place): boolean {
   const trial = join(folder, `${ownName(prefix)}-trial-${controller}`)
   if (version === 2) {

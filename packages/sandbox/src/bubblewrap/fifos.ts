@@ -8,20 +8,20 @@ import { makeOwnFolder } from '@aworld-train/core'
 const batch = 16
 
 export interface OutputPipe {
-  /** The descriptor that a child process is given as its output; the parent closes its own once the child has it. */
+  /** The descriptor that a child process gets as its output. The parent closes its own once the child has it. */
   readonly writeEnd: number
   readonly output: Socket
 }
 
 export interface Fifos {
-  /** A pipe whose end a process of this user may open again as `/dev/stdout`. */
+  /** Opens a pipe whose end a process of this user may open again as `/dev/stdout`. */
   open(userId: number | undefined): Promise<OutputPipe>
   close(): Promise<void>
 }
 
 /**
- * Pipes for the output of jails. What Node makes itself are sockets, and a program that opens `/dev/stdout` or `/dev/stderr` fails on
- * those; Node cannot make a pipe, so `mkfifo` makes a few at a time, the first before any is asked for. A name goes as soon as both ends are open.
+ * Pipes for the output of jails. Node itself makes sockets, on which a program that opens `/dev/stdout` or `/dev/stderr` fails. Node cannot
+ * make a pipe, so `mkfifo` makes a few at a time, the first before any is asked for. The name is removed as soon as both ends are open.
  */
 export function createFifos(): Fifos {
   const folder = makeOwnFolder('aworld-train-sandbox-')
@@ -40,7 +40,7 @@ export function createFifos(): Fifos {
     })
     return making
   }
-  // Where it fails, whoever opens a pipe tries again and has the error.
+  // If this fails, the next `open` tries again and reports the error.
   refill().catch(() => {})
 
   return {

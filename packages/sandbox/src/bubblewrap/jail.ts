@@ -9,7 +9,7 @@ import type { Fifos } from './fifos.ts'
 import { childrenOf, endTree, signalTo } from './processes.ts'
 import type { Room } from './room.ts'
 
-/** What jails need beside their room. */
+/** Parts that jails need besides their room. */
 export interface JailParts {
   readonly fifos: Fifos
   /** The filter of system calls. */
@@ -18,22 +18,22 @@ export interface JailParts {
   readonly processLimits: string
 }
 
-/** A bash in a jail, with what it starts. It runs what comes on its standard input, line by line. */
+/** A bash in a jail, with all that it starts. It runs its standard input line by line. */
 export interface Jail {
   readonly pid: number
   readonly stdin: Writable
-  /** What is written to standard output, and to standard error where the two are joined. Ends when no process of the jail is left. */
+  /** The jail's standard output, and its standard error if the two are joined. Ends when no process of the jail is left. */
   readonly output: Socket
-  /** What stands on standard error. */
+  /** The text on standard error. */
   errors(): string
-  /** Whether the bash has run anything; false once it has ended before. */
+  /** Resolves to true once the bash has run anything, to false if it ended before. */
   readonly stands: Promise<boolean>
-  /** The first process in the jail, which those without a parent fall to and with which all others end; undefined before the jail stands. */
+  /** The first process in the jail. It adopts processes without a parent, and all others end with it. Undefined before the jail stands. */
   firstProcess(): number | undefined
   /** Resolves when the bash has ended. A signal means that the jail was ended from outside. */
   readonly ended: Promise<JailEnd>
   hasEnded(): boolean
-  /** Ends every process of the jail; one that starts is let stand first. */
+  /** Ends every process of the jail. A jail that is starting is first allowed to stand. */
   kill(): Promise<void>
 }
 
@@ -43,7 +43,7 @@ export interface JailEnd {
 }
 
 const filterFd = 3
-/** It ends with its room. */
+/** Arguments of a jail, which ends with its room. */
 const jailArguments = [
   ['--unshare-pid'],
   ownUser(1000),
@@ -58,19 +58,19 @@ const jailArguments = [
   ['--', 'bash', '--norc', '--noprofile'],
 ].flat()
 
-/** What bash writes to standard error when it runs. */
+/** Mark that bash writes to standard error when it runs. */
 const startMark = '\x06'
 
-/** A machine under heavy load gets its time to start a jail that is to be ended; one that takes longer is ended as it stands. */
+/** How long a jail that is to be ended may take to stand, which allows for a machine under heavy load. A slower one is ended as it is. */
 const startDeadlineMs = 5000
 
-/** Where a jail stands. */
+/** The place of a jail. */
 export interface JailPlace extends Pick<Room, 'userId' | 'cgroup'> {
-  /** One that is still being opened starts at the same time as its jail. */
+  /** A room that is still being opened starts at the same time as its jail. */
   readonly room: Room | Promise<Room>
 }
 
-/** Starts a jail of a room. What its bash is to run need not be known yet: the start takes longer than most commands. */
+/** Starts a jail of a room. Its bash's command need not be known yet, because the start takes longer than most commands. */
 export async function startJail({ userId, cgroup, room }: JailPlace, { fifos, filter, processLimits }: JailParts): Promise<Jail> {
   const { writeEnd, output } = await fifos.open(userId)
   output.on('error', () => {})
@@ -79,7 +79,7 @@ export async function startJail({ userId, cgroup, room }: JailPlace, { fifos, fi
     child = spawn(
       '/bin/sh',
       [
-        // It waits for the process of the room before it starts anything, so that all it starts belongs to the control group.
+        // The shell waits for the process of the room before it starts anything, so that all it starts belongs to the control group.
         ['-c', `read -r room || exit; ${processLimits}exec nsenter --target "$room" "$@"`, 'sh'],
         ['--user', '--mount', '--net', '--ipc', '--uts', '--cgroup', '--pid', '--preserve-credentials'],
         ['--', 'bwrap'],
@@ -119,14 +119,17 @@ export async function startJail({ userId, cgroup, room }: JailPlace, { fifos, fi
     cgroup.add(pid)
     child.stdin!.write(`${(await room).pid}\nprintf '${startMark}' >&2\n`)
   } catch (error) {
-    // The room did not open, or was closed meanwhile. What was started waits for its line, and has started nothing.
+    // The room did not open, or was closed in the meantime. The started shell waits for its line and has started nothing.
     child.kill('SIGKILL')
     output.destroy()
     throw error
   }
   filterPipe.end(filter)
   filterPipe.resume()
-  /** The outer bubblewrap is what was started; the inner one is its only child, and the first process in the jail the only child of that. */
+  /**
+   * The outer bubblewrap is the started process. The inner one is its only child, and the first process in the
+   * jail is the only child of that.
+   */
   const firstProcess = () => childrenOf(childrenOf(pid)[0] ?? 0)[0]
   return {
     pid,
@@ -138,7 +141,7 @@ export async function startJail({ userId, cgroup, room }: JailPlace, { fifos, fi
     ended,
     hasEnded: () => hasEnded,
     async kill() {
-      // Of a jail that is ended while it starts a process can be missed, and would keep its output open for ever.
+      // If a jail is ended while it starts, a process can be missed, which would keep its output open for ever.
       const stood = await Promise.race([stands, sleep(startDeadlineMs, false, { ref: false })])
       const first = firstProcess()
       if (stood && first !== undefined) signalTo(first, 'SIGKILL')
@@ -147,7 +150,7 @@ export async function startJail({ userId, cgroup, room }: JailPlace, { fifos, fi
   }
 }
 
-/** Why a program could not be started, as the model reads it. */
+/** The error for a program that could not be started, for the model to read. */
 export function startFailure(errors: string): ToolError {
   const cause = errors.split('\n').at(-1) || 'it ended before it began'
   return new ToolError(`The command could not be started (${cause}); end processes that still run, or remove files, and try again.`)

@@ -12,7 +12,7 @@ test.each(Array.from({ length: stream.length }, (_, at) => at))('the mark is fou
   marked.add(Buffer.from(stream.slice(0, at)))
   marked.add(Buffer.from(stream.slice(at)))
   marked.end()
-  // What follows the mark belongs to the next command.
+  // Bytes after the marked line belong to the next command.
   expect(results).toEqual([`17 after "before\\u001eno mark \\u001eMARK-not"`])
   expect(output.take().output).toBe('after')
 })

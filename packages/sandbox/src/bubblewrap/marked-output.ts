@@ -1,6 +1,6 @@
 import type { BoundedOutput } from '../bounded-output.ts'
 
-/** Splits a stream of bytes at a mark that nobody can guess: what is before it is output, what follows on its line is the result. */
+/** Splits a stream of bytes at a mark that nobody can guess. Bytes before it are output; the rest of its line is the result. */
 export class MarkedOutput {
   readonly #output: BoundedOutput
   readonly #onMark: (result: string) => void
@@ -12,7 +12,7 @@ export class MarkedOutput {
     this.#onMark = onMark
   }
 
-  /** From here on this mark is looked for. */
+  /** Looks for this mark from here on. */
   expect(mark: string): void {
     this.#mark = Buffer.from(mark)
   }
@@ -28,7 +28,7 @@ export class MarkedOutput {
     const start = bytes.indexOf(mark)
     const end = start < 0 ? -1 : bytes.indexOf(0x0a, start + mark.length)
     if (end < 0) {
-      // The mark may go on in the next chunk: bytes from its first on are kept.
+      // The mark may continue in the next chunk, so bytes from its first one on are kept.
       const kept = start >= 0 ? start : bytes.lastIndexOf(mark[0]!)
       const from = kept >= 0 && (start >= 0 || bytes.length - kept < mark.length) ? kept : bytes.length
       this.#output.add(bytes.subarray(0, from))
@@ -42,7 +42,7 @@ export class MarkedOutput {
     this.add(bytes.subarray(end + 1))
   }
 
-  /** The stream has ended: what was kept is output. */
+  /** Ends the stream. Bytes that were kept are output. */
   end(): void {
     this.#output.add(this.#rest)
     this.#rest = Buffer.alloc(0)

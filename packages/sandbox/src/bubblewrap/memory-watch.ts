@@ -3,7 +3,7 @@ import { signalTo } from './processes.ts'
 
 const intervalMs = 100
 
-/** Bounds the memory of a workspace where no control group does: the largest of its programs is ended, as the kernel would. */
+/** Limits the memory of a workspace if no control group does so. It ends the largest of its programs, as the kernel would. */
 export interface MemoryWatch {
   /** Watches until the work has settled. */
   during<Value>(work: Promise<Value>): Promise<Value>
@@ -36,7 +36,7 @@ export function createMemoryWatch(processes: () => readonly number[], limitBytes
   }
 }
 
-/** Memory that a process has for itself or has made to share, in bytes; code and files of the machine are not counted. */
+/** Private and shared memory of a process in bytes, without code and files of the machine. */
 function memoryOf(pid: number): number {
   try {
     const lines = readFileSync(`/proc/${pid}/status`, 'utf8').matchAll(/^Rss(?:Anon|Shmem):\s+(\d+) kB/gm)

@@ -5,7 +5,7 @@ import { architectures } from './seccomp-filter.ts'
 
 const probeTimeoutMs = 20_000
 
-/** Runs a command in a jail. Where that fails, the reason says what a person can do. */
+/** Runs a command in a jail. If that fails, the reason says what a person can do. */
 export async function probeBubblewrap(): Promise<TierProbe> {
   if (process.platform !== 'linux') return { ok: false, reason: `bubblewrap runs on Linux only, and this is ${process.platform}.` }
   if (!architectures[process.arch]) return { ok: false, reason: `There is no filter of system calls for the architecture ${process.arch}.` }
@@ -24,7 +24,7 @@ export async function probeBubblewrap(): Promise<TierProbe> {
   }
 }
 
-/** What is known to keep bubblewrap from working, by what it says then. */
+/** Known causes that keep bubblewrap from working, by its messages, with their remedies. */
 const remedies: readonly (readonly [symptom: RegExp, remedy: string])[] = [
   [/nsenter/, 'nsenter of util-linux is missing; run: apt-get install util-linux'],
   [/ENOENT|EACCES|bwrap: (?:not found|Permission denied)/, 'bubblewrap is not installed; run: apt-get install bubblewrap'],
@@ -39,7 +39,7 @@ const remedies: readonly (readonly [symptom: RegExp, remedy: string])[] = [
   ],
 ]
 
-/** Why bubblewrap does not work here, with what a person can do about it where that is known. */
+/** The reason why bubblewrap does not work here, with a remedy if one is known. */
 export function bubblewrapFailure(error: unknown): string {
   const message = errorMessage(error)
   const remedy = remedies.find(([symptom]) => symptom.test(message))?.[1]

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Processes that a process started and that have not ended; empty where it has ended itself. */
+/** Running processes that a process started; none if it has ended itself. */
 export function childrenOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((thread) => {
@@ -13,21 +13,22 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** All below a process; `skip` and what is below those is left out. */
+/** All processes below a process, without those in `skip` and below them. */
 export function descendantsOf(pid: number, skip: ReadonlySet<number> = new Set()): number[] {
   return childrenOf(pid).flatMap((child) => (skip.has(child) ? [] : [child, ...descendantsOf(child, skip)]))
 }
 
-/** How long a process may take to stop. One that makes namespaces takes some milliseconds; more is a kernel that is stuck. */
+/** How long a process may take to stop. One that makes namespaces takes some milliseconds; a longer time means that the kernel is stuck. */
 const stopDeadlineMs = 500
 
 /**
- * Ends a child process and all below it. Those of bubblewrap that are ended one by one while they start leave a child that waits for ever, so
- * every one is stopped first: a stopped process starts no other. One that is just starting another stops once that stands.
+ * Ends a child process and all below it. Processes of bubblewrap that are ended one by one while they start leave a child that
+ * waits for ever. So every process is stopped first: a stopped process starts no other. A process that is just starting another
+ * one stops once that one exists.
  */
 export function endTree(child: ChildProcess): void {
   const { pid, exitCode, signalCode } = child
-  // The id of one that has ended may be another's by then.
+  // The id of an ended process may belong to another one by then.
   if (pid === undefined || exitCode !== null || signalCode !== null) return
   const stopped = new Set<number>()
   for (let running = [pid]; running.length > 0; running = descendantsOf(pid).filter((each) => !stopped.has(each))) {
@@ -44,7 +45,7 @@ export function endTree(child: ChildProcess): void {
 /** Whether no thread of a process runs any more. */
 function hasStopped(pid: number): boolean {
   try {
-    // The state stands behind the name, which may hold any character (proc_pid_stat(5)).
+    // The state comes after the name, which may contain any character (proc_pid_stat(5)).
     return readdirSync(`/proc/${pid}/task`).every((thread) =>
       /^ [tTZX] /.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8').split(')').at(-1)!),
     )
@@ -53,7 +54,7 @@ function hasStopped(pid: number): boolean {
   }
 }
 
-/** Sends a signal; a process that has ended is none to miss. */
+/** Sends a signal. An ended process is no error. */
 export function signalTo(pid: number, signal: NodeJS.Signals | number): void {
   try {
     process.kill(pid, signal)

@@ -1,14 +1,14 @@
 import { stableStringify, type WorkspaceLimits } from '@aworld-train/core'
 import type { RoomWorkspace } from './workspace.ts'
 
-/** How many stand ready. Rollouts that begin one by one find one; many that begin at once open most of theirs. */
+/** Number of workspaces that stand ready. Rollouts that begin one by one find one; many that begin at once open most of theirs. */
 const count = 2
-/** How long nobody opens one before the next are made ready, so that those take no time from what is wanted now. */
+/** How long nobody must have opened a workspace before the next are made ready, so that they take no time from current work. */
 const pauseMs = 100
 
-/** Workspaces that are opened before anybody wants them: that takes longer than all else at the start of a rollout. */
+/** Workspaces that are opened in advance, because that takes longer than anything else at the start of a rollout. */
 export interface ReadyWorkspaces {
-  /** One of these limits that nobody has used; undefined where none stands ready. The next ones will have the same limits. */
+  /** Takes an unused workspace with these limits; undefined if none stands ready. The next ones get the same limits. */
   take(limits: WorkspaceLimits): RoomWorkspace | undefined
   close(): Promise<void>
 }
@@ -34,11 +34,11 @@ export function createReadyWorkspaces(open: (limits: WorkspaceLimits, signal: Ab
         ready.push({ workspace, limits: text })
       }
     } catch {
-      // The next workspace is opened when it is wanted, and says what is wrong.
+      // The next workspace is opened when it is wanted, and then reports what is wrong.
     }
   }
 
-  /** Closes those of other limits. */
+  /** Keeps ready workspaces with these limits and closes others. */
   async function keep(text: string | null): Promise<void> {
     const others = ready.filter(({ limits }) => limits !== text)
     ready = ready.filter(({ limits }) => limits === text)

@@ -6,15 +6,15 @@ import { jailEnvironment, ownNamespaces, systemFiles, systemFolders } from './ar
 import type { Cgroup } from './cgroups.ts'
 import { childrenOf, endTree, signalTo } from './processes.ts'
 
-/** What one workspace's jails have in common: files, a loopback that leads nowhere else, and an end. */
+/** The common part of one workspace's jails: files, a loopback that leads nowhere else, and an end. */
 export interface Room {
   /** Its first process. Every process of its jails ends with it. */
   readonly pid: number
-  /** The user that its processes run as; this process's own where absent. */
+  /** User of its processes; this process's own if absent. */
   readonly userId: number | undefined
   readonly limits: WorkspaceLimits
   readonly cgroup: Cgroup
-  /** Whether `close` was not what ended it. */
+  /** Whether it ended by itself and not by `close`. */
   readonly hasDied: () => boolean
   /** Resolves when every process and mount is gone. */
   close(): Promise<void>
@@ -24,17 +24,17 @@ export interface RoomOptions {
   readonly userId: number | undefined
   readonly limits: WorkspaceLimits
   readonly cgroup: Cgroup
-  /** The binary of Node, where the room's user can read it. */
+  /** The binary of Node, if the room's user can read it. */
   readonly nodeBinary: string | undefined
 }
 
-/** Starting takes milliseconds; a machine under heavy load gets its time. */
+/** Starting takes milliseconds. This allows for a machine under heavy load. */
 const startDeadlineMs = 30_000
 const endDeadlineMs = 5000
 
 /**
- * Runs in the room as its root and process 1, makes its mounts, and waits: the room lives until its standard input ends. Bash waits for
- * processes that lost their parent, too, as every process 1 has to: each jail leaves one, and those count until they are waited for.
+ * Runs in the room as its root and process 1, makes its mounts, and waits: the room lives until its standard input ends. Like every process
+ * 1, bash also waits for processes that lost their parent. Each jail leaves one, which counts until it is waited for.
  */
 const keeper = `set -e
 echo "tmpfs /workspace tmpfs size=$1,nr_inodes=$2,mode=755
@@ -46,7 +46,10 @@ ${Object.entries(systemFiles('/workspace'))
 echo ready
 read -r line`
 
-/** Opens a room, or rejects with nothing of it left but its control group: namespaces of its own for users, mounts, network and processes, and of the machine's files only what is listed here. */
+/**
+ * Opens a room: its own namespaces for users, mounts, network and processes, and only those files of the machine that are listed here. If
+ * it rejects, nothing is left of it but its control group.
+ */
 export async function openRoom(options: RoomOptions, signal: AbortSignal): Promise<Room> {
   const { userId, limits, cgroup } = options
   let child: ChildProcess | undefined
@@ -58,7 +61,8 @@ export async function openRoom(options: RoomOptions, signal: AbortSignal): Promi
     return toRoom(child, pid, { userId, limits, cgroup })
   } catch (error) {
     if (child?.pid !== undefined) {
-      // Of a room that is ended while it starts a process can be missed, and would keep its output open for ever. It ends with its input.
+      // If a room is ended while it starts, a process can be missed, which would keep its output open for ever. That process ends with its
+      // input.
       child.stdin?.end()
       await Promise.race([closed(child), sleep(endDeadlineMs, null, { ref: false })])
       endTree(child)
@@ -78,7 +82,7 @@ function toRoom(child: ChildProcess, pid: number, parts: Pick<Room, 'userId' | '
     hasDied: () => !closing && hasEnded(),
     async close() {
       closing = true
-      // bubblewrap ends when the first process has, and that has when all below it have.
+      // bubblewrap ends when the first process has ended, which does so when all below it have.
       if (!hasEnded()) signalTo(pid, 'SIGKILL')
       await gone
       await parts.cgroup.remove()
@@ -117,12 +121,12 @@ function startKeeper({ userId, limits, nodeBinary }: RoomOptions): ChildProcess 
   )
 }
 
-/** Resolves with the first process of the room as this process sees it; rejects with what bubblewrap wrote. */
+/** Resolves to the id of the room's first process as this process sees it. Rejects with bubblewrap's error output. */
 function started(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     let errors = ''
     for (const stream of child.stdio) stream?.on('error', () => {})
-    // What bubblewrap says of itself, --info-fd, would end it where nobody reads it any more, while its child still waits for it.
+    // bubblewrap's own report, --info-fd, would end it once nobody reads it any more, while its child still waits for it.
     child.stdout?.once('data', () => {
       const [keeper] = childrenOf(child.pid!)
       if (keeper !== undefined) resolve(keeper)

@@ -7,7 +7,7 @@ interface Call {
   readonly args?: readonly bigint[]
 }
 
-/** Runs a filter as the kernel does, for the instructions that ours have. */
+/** Runs a filter as the kernel does, for the instructions that ours use. */
 function decide(filter: Buffer, { audit, number, args = [] }: Call): string {
   const data = Buffer.alloc(64)
   data.writeUInt32LE(number >>> 0, 0)
@@ -42,12 +42,12 @@ test.each([
   expect([of(calls.read), of(calls.write), of(calls.socketpair, 1n), of(calls.clone, 0x1200011n)]).toEqual(Array(4).fill('allowed'))
   expect([of(calls.unshare), of(calls.mount), of(425), of(441)]).toEqual(['errno 1', 'errno 1', 'errno 1', 'allowed'])
   expect(of(435)).toBe('errno 38')
-  // IPv4 and IPv6; then Unix, netlink, packet, and the largest.
+  // IPv4 and IPv6 come first, then Unix, netlink, packet, and the largest number.
   expect([2n, 10n, 1n, 16n, 17n, 0xffffffffn].map((family) => of(calls.socket, family))).toEqual([
     ...Array(2).fill('allowed'),
     ...Array(4).fill('errno 97'),
   ])
-  // Each flag that makes a namespace, alone and among others.
+  // Each flag that makes a namespace is tried alone and among others.
   for (const flag of [0x20000n, 0x2000000n, 0x4000000n, 0x8000000n, 0x10000000n, 0x20000000n, 0x40000000n])
     expect([of(calls.clone, flag), of(calls.clone, flag | 0x11n)]).toEqual(['errno 1', 'errno 1'])
   expect([of(calls.ioctl, 0n, 0x5401n), of(calls.ioctl, 0n, 0x5412n), of(calls.ioctl, 0n, 0x541cn)]).toEqual([

@@ -1,8 +1,8 @@
 import { endianness } from 'node:os'
 
 /**
- * The system calls that no program of a jail may make, each with its number on x64 and on arm64 (`asm/unistd_64.h`, `asm-generic/unistd.h`):
- * ways to larger rights, to other processes' memory, to mounts and namespaces, and corners of the kernel with a record of errors.
+ * System calls that no program of a jail may make, each with its number on x64 and on arm64 (`asm/unistd_64.h`, `asm-generic/unistd.h`):
+ * ways to more rights, to other processes' memory, to mounts and namespaces, and parts of the kernel with a record of errors.
  */
 const refused: Readonly<Record<string, readonly [x64: number, arm64: number | null]>> = {
   acct: [163, 89],
@@ -53,26 +53,26 @@ const refused: Readonly<Record<string, readonly [x64: number, arm64: number | nu
 }
 
 interface Architecture {
-  /** As the kernel names it to a filter (`AUDIT_ARCH_…`). */
+  /** The kernel's name of the architecture in a filter (`AUDIT_ARCH_…`). */
   readonly audit: number
   readonly socket: number
   readonly clone: number
   readonly clone3: number
   readonly ioctl: number
-  /** Numbers from here on are another way to call the same system: x32 on x64. */
+  /** Numbers from here on call the same system in another way: x32 on x64. */
   readonly foreignFrom: number | null
   readonly refused: readonly number[]
 }
 
 const column = (index: 0 | 1) => Object.values(refused).flatMap((numbers) => numbers[index] ?? [])
 
-/** The architectures that a filter can be made for, as Node names them. */
+/** Architectures that have a filter, as Node names them. */
 export const architectures: Readonly<Record<string, Architecture>> = {
   x64: { audit: 0xc000003e, socket: 41, clone: 56, clone3: 435, ioctl: 16, foreignFrom: 0x4000_0000, refused: column(0) },
   arm64: { audit: 0xc00000b7, socket: 198, clone: 220, clone3: 435, ioctl: 29, foreignFrom: null, refused: column(1) },
 }
 
-/** `socket()` opens these only: IPv4 and IPv6, which lead to the jail's own loopback. */
+/** `socket()` may open only these: IPv4 and IPv6, which lead to the jail's own loopback. */
 const socketFamilies = [2, 10]
 /** Every CLONE_NEW… flag that makes a namespace. */
 const newNamespaces = 0x7e02_0000
@@ -87,12 +87,13 @@ const allow = 0x7fff_0000
 const killProcess = 0x8000_0000
 const answer = (errno: number) => 0x0005_0000 | errno
 
-// Offsets in `struct seccomp_data`. Of an argument its low word is read: what these calls take is an int, and the kernel ignores the rest.
+// Offsets in `struct seccomp_data`. Only the low word of an argument is read, because these calls take an int and the kernel ignores the
+// rest.
 const numberOffset = 0
 const architectureOffset = 4
 const argumentOffset = (index: number) => 16 + 8 * index
 
-/** One instruction of classic BPF: code, how far to jump when a test is true and when it is false, and a constant. */
+/** An instruction of classic BPF: code, jump when a test is true, jump when it is false, and a constant. */
 type Instruction = readonly [code: number, whenTrue: number, whenFalse: number, constant: number]
 const load = (offset: number): Instruction => [0x20, 0, 0, offset]
 const result = (value: number): Instruction => [0x06, 0, 0, value]
@@ -105,7 +106,7 @@ export function seccompFilter(name: string): Buffer {
   const architecture = architectures[name]
   if (!architecture || endianness() !== 'LE') throw new RangeError(`There is no seccomp filter for the architecture "${name}".`)
   const { audit, socket, clone, clone3, ioctl, foreignFrom, refused } = architecture
-  /** Instructions that run for one system call only, and end with an answer. */
+  /** Instructions that run only for one system call, and end with an answer. */
   const on = (call: number, ...body: readonly Instruction[]) => [equal(call, 0, body.length), ...body]
   return encode([
     load(architectureOffset),

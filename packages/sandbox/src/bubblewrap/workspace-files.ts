@@ -3,24 +3,24 @@ import { ToolError } from '@aworld-train/core'
 
 const home = '/workspace'
 
-/** How a script of this file says what is wrong. */
+/** Exit codes by which scripts of this file report what is wrong. */
 const outcomes = { missing: 3, noFile: 4, outside: 5, unwritable: 6 } as const
 
 /**
- * File operations are done by programs in a jail: whatever a link or a device in the workspace leads to is of the jail, and paths that
- * change while they are read change nothing outside. The folder is entered, so that links on the way count as where they lead.
+ * Programs in a jail do file operations, so whatever a link or a device in the workspace leads to is the jail's, and paths that change
+ * while they are read change nothing outside. The script enters the folder, so that links on the way count as their targets.
  */
 const inFolder = `folder=\${1%/*}; name=\${1##*/}
 cd -P -- "$folder" 2>/dev/null || exit ${outcomes.missing}
 case $PWD/ in ${home}/*) ;; *) exit ${outcomes.outside} ;; esac`
 
-/** Where a link leads counts, too. */
+/** The target of a link must also be in the workspace. */
 const throughLink = `if [ -L "$name" ]; then
   name=$(realpath -e -- "$name" 2>/dev/null) || exit ${outcomes.missing}
   case $name in ${home}/*) ;; *) exit ${outcomes.outside} ;; esac
 fi`
 
-/** Writes standard input, which has $3 bytes unless it was cut off, to the path $1, by way of the name $2. */
+/** Writes standard input, which has $3 bytes unless it was cut off, to the path $1, by way of the temporary name $2. */
 export const putScript = `[ -d "\${1%/*}" ] || mkdir -p -- "\${1%/*}" || exit ${outcomes.unwritable}
 ${inFolder}
 ${throughLink}
@@ -37,7 +37,7 @@ ${throughLink}
 [ -f "$name" ] || exit ${outcomes.noFile}
 exec head -c "$2" -- "$name"`
 
-/** The path as programs of the jail see it; one that is no path of the workspace is refused before anything runs. */
+/** The path as programs of the jail see it. A path outside the workspace is refused before anything runs. */
 export function toJailPath(path: string): string {
   if (path.includes('\0')) throw new ToolError('A path cannot hold a NUL character.')
   const absolute = posix.resolve(home, path)
@@ -45,7 +45,7 @@ export function toJailPath(path: string): string {
   return absolute
 }
 
-/** What a script's exit code means, as the model reads it. */
+/** The error for a script's exit code, for the model to read. */
 export function fileError(path: string, exitCode: number, errors: string): ToolError {
   const name = JSON.stringify(path)
   if (exitCode === outcomes.missing) return new ToolError(`There is no file ${name} in the workspace.`)

@@ -17,23 +17,25 @@ import { descendantsOf } from './processes.ts'
 import type { Room } from './room.ts'
 import { fileError, getScript, putScript, toJailPath } from './workspace-files.ts'
 
-/** Programs that run at one time, shells apart; others wait. */
+/** Most programs that run at once, without shells. Others wait. */
 const programsAtOnce = 8
-/** Processes that hold the jail of a shell, and its bash: they come on top of the workspace's number. */
+/** Processes that hold the jail of a shell, and its bash. They are added to the workspace's number. */
 const processesOfShell = 4
 const fileTimeoutMs = 60_000
-/** What comes from a client comes as fast as that sends it; who serves it bounds the time of a request by 300 s. */
+/** A client's data arrives as fast as the client sends it. The server limits the time of a request to 300 s. */
 const streamTimeoutMs = 330_000
 
 const isStream = (input: string | Uint8Array | ByteStream): input is ByteStream => typeof input === 'object' && 'chunks' in input
 
-/** A word of a script, whatever characters it has. */
+/** Quotes a word of a script, whatever characters it has. */
 const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`
 
-/** Bytes that wait for a program to read them. */
+/** Most bytes that wait for a program to read them. */
 const bufferedBytes = 2 ** 20
 
-/** Writes to the standard input of a jail as fast as it is read, until either ends. Resolves with what the chunks ended with, where that is an error. */
+/**
+ * Writes to the standard input of a jail as fast as it is read, until either ends. Resolves to the error of the chunks, if there is one.
+ */
 async function feed({ stdin, ended }: Jail, chunks: AsyncIterable<Uint8Array>): Promise<unknown> {
   const iterator = chunks[Symbol.asyncIterator]()
   const over = ended.then(() => null)
@@ -53,11 +55,13 @@ async function feed({ stdin, ended }: Jail, chunks: AsyncIterable<Uint8Array>): 
 }
 
 export interface RoomWorkspace extends Workspace {
-  /** Whether something outside ended it. */
+  /** Whether it was ended from outside. */
   hasDied(): boolean
 }
 
-/** A workspace in a room that has been opened for it, with the jail of its first program. Where no control group counts its memory, it is watched. */
+/**
+ * A workspace in a room that was opened for it, with the jail of its first program. Its memory is watched if no control group counts it.
+ */
 export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: JailParts, memoryIsCounted: boolean): RoomWorkspace {
   const { limits } = room
   const line = createWaitingLine<undefined, undefined>()
@@ -78,7 +82,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
   }
   const death = () => new TrainError('TOOL_SERVER_DIED', 'The jail of the workspace died; its files and shells are gone.', { cause: fault })
 
-  /** A callback of a stream. What it throws would be an error of this whole process, and ends the workspace instead. */
+  /** Wraps a callback of a stream. Its error would otherwise be one of this whole process; so it ends only the workspace. */
   function contained<Input>(callback: (input: Input) => void): (input: Input) => void {
     return (input) => {
       try {
@@ -98,7 +102,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     return jail
   }
 
-  /** The jail of the first program is started before there is one. */
+  /** Jail of the first program, which is started in advance. */
   let first: Promise<Jail | undefined> | undefined = begin(firstJail).catch(() => undefined)
 
   async function start(): Promise<Jail> {
@@ -115,7 +119,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     }
   }
 
-  /** A jail that something outside ended, or that ended with its room: nothing of the workspace goes on. */
+  /** Handles a jail that was ended from outside or ended with its room: nothing of the workspace goes on. */
   async function died(): Promise<Error> {
     if (closing) return new ToolError('The workspace is closed.')
     dead = true
@@ -129,7 +133,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     readonly errors: string
   }
 
-  /** Runs a script of bash to its end, with its output handed on as it comes. */
+  /** Runs a script of bash to its end, and hands its output on as it comes. */
   async function run(
     script: string,
     input: string | Uint8Array | ByteStream,
@@ -154,7 +158,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       if (signal.aborted) onAbort()
       try {
         jail.output.on('data', contained(onOutput))
-        // Bash reads its script one character at a time, and none beyond it.
+        // Bash reads its script one character at a time, and nothing beyond it.
         jail.stdin.write(`${script}\n`)
         let feeding: Promise<unknown> | undefined
         if (isStream(input)) feeding = feed(jail, input.chunks)
@@ -176,7 +180,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     }
   }
 
-  /** Runs a script on a file; what it prints is kept whole. */
+  /** Runs a script on a file, and keeps all of its output. */
   async function onFile(
     script: string,
     path: string,
@@ -193,7 +197,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       timeoutMs,
       signal,
       (chunk) => chunks.push(chunk),
-      // The script sees that its input was cut off, and removes what it has written.
+      // The script notices that its input was cut off, and removes what it has written.
       ({ stdin }) => stdin.destroy(),
     )
     if (timedOut) throw new ToolError(`Reading or writing ${JSON.stringify(path)} took longer than ${timeoutMs / 1000} s.`)
@@ -201,7 +205,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     return Buffer.concat(chunks)
   }
 
-  /** A shell is gone. The group of a workspace that closes is gone with it. */
+  /** Takes the processes of a closed shell from the group, unless the workspace closes and its group goes too. */
   function leave(): void {
     if (!closing) room.cgroup.allow(-processesOfShell)
   }

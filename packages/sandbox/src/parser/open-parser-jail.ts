@@ -6,16 +6,16 @@ import { bubblewrapCommand, nodeCommand, type ParserCommand, readableFor } from 
 import { type ParserLimits, runParser } from './parser-process.ts'
 
 export interface ParserJailOptions {
-  /** `auto`, the default, is bubblewrap where this machine can run it. */
+  /** `auto`, the default, takes bubblewrap if this machine can run it. */
   readonly isolation?: 'auto' | 'bubblewrap' | 'node' | undefined
   readonly limits?: Partial<ParserLimits> | undefined
 }
 
 const defaultLimits: ParserLimits = { timeoutMs: 30_000, memoryBytes: 512 * 2 ** 20, answerBytes: 64 * 2 ** 20 }
-/** What Node takes beside the heap of its program. */
+/** Memory that Node takes besides the heap of its program. */
 const outsideHeapMb = 128
 
-/** Opens a jail for parsers: a process for each parse, as many at once as the machine has cores. */
+/** Opens a jail for parsers. Each parse has a process, and as many run at once as the machine has cores. */
 export async function openParserJail({ isolation = 'auto', limits: overrides }: ParserJailOptions = {}): Promise<ParserJail> {
   const limits = { ...defaultLimits, ...overrides }
   const heapMb = Math.max(16, Math.floor(limits.memoryBytes / 2 ** 20) - outsideHeapMb)
@@ -47,7 +47,7 @@ export async function openParserJail({ isolation = 'auto', limits: overrides }: 
       running.delete(settled)
       places.give()
     })
-    // A caller that goes away does not wait for the end of the process; others wait for its place.
+    // A caller that goes away does not wait for the end of the process, but others wait for its place.
     return orAborted(result, either)
   }
 
@@ -72,7 +72,7 @@ function noticesOf(probe: string | null): string[] {
 
 const probeModule = new URL(import.meta.url.endsWith('.ts') ? './probe-parser.ts' : './probe-parser.js', import.meta.url)
 
-/** Why a parser cannot run in bubblewrap here; null where it can. */
+/** The reason why a parser cannot run in bubblewrap here; null if it can. */
 async function probeBubblewrap(): Promise<string | null> {
   if (process.platform !== 'linux') return 'it is for Linux.'
   try {

@@ -9,7 +9,7 @@ export function packageOf(path: string): string {
   }
 }
 
-/** A package's folder and those of all that it depends on, wherever npm has put them; the links of a workspace too. */
+/** The folders of a package and of all its dependencies, wherever npm has put them, including the links of a workspace. */
 export function packageFolders(root: string): string[] {
   const folders = new Set<string>()
   const visited = new Set<string>()

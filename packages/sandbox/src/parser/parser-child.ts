@@ -3,8 +3,8 @@ import dgram from 'node:dgram'
 import dns from 'node:dns'
 import net from 'node:net'
 
-// The process of one parse: options and bytes come by standard input, the answer leaves by standard output. It imports nothing of ours,
-// so that it may read the parser's package and no other.
+// The process of one parse. Options and bytes come on standard input, and the answer leaves on standard output. It imports nothing of ours,
+// so that it need read no package but the parser's.
 
 export type ParserAnswer = { readonly value: unknown } | { readonly error: string }
 
@@ -12,7 +12,7 @@ function refuse(): never {
   throw new Error('A parser reaches no network.')
 }
 
-/** Closes what the permissions of Node leave open before version 25. */
+/** Closes the network, which the permissions of Node leave open before version 25. */
 function closeNetwork(): void {
   Object.assign(net.Socket.prototype, { connect: refuse })
   Object.assign(net.Server.prototype, { listen: refuse })
@@ -40,7 +40,7 @@ async function parse(): Promise<ParserAnswer> {
   }
 }
 
-// What a library logs is no part of the answer.
+// Logs of a library must not mix with the answer.
 globalThis.console = new Console(process.stderr)
 closeNetwork()
 const answer = await parse()

@@ -8,7 +8,7 @@ const child = fileURLToPath(new URL(fromSource ? './parser-child.ts' : './parser
 
 /** Arguments of Node for the process of a parse. */
 export interface ParserCommandOptions {
-  /** What it may read. */
+  /** Paths that it may read. */
   readonly readable: readonly string[]
   readonly heapMb: number
   /** The URL of the parser. */
@@ -23,7 +23,7 @@ export function readableFor(module: URL): string[] {
   return [...packageFolders(packageOf(fileURLToPath(module))), child, `${packageOf(child)}/package.json`]
 }
 
-/** Node with no permission but to read. It has no word on the network, which its program closes itself. */
+/** Node with only the permission to read. Its permissions do not cover the network, which its program closes itself. */
 export const nodeCommand: ParserCommand = ({ readable, heapMb, module }) => [
   process.execPath,
   '--permission',
@@ -36,12 +36,12 @@ export const nodeCommand: ParserCommand = ({ readable, heapMb, module }) => [
 const jailedNode = '/opt/node'
 const jailedBash = '/opt/bash'
 
-/** What a jailed parser reads a filter of system calls from. */
+/** Descriptor from which a jailed parser reads a filter of system calls. */
 export const filterFd = 3
-/** What it ends with. */
+/** Descriptor with whose end it ends. */
 export const lifelineFd = 4
 
-/** The same in namespaces of its own: no network, no process, and no file but those it may read. */
+/** The same in namespaces of its own: no network, no other process, and no file but those that it may read. */
 export const bubblewrapCommand: ParserCommand = (options) => {
   const [, ...nodeArguments] = nodeCommand(options)
   return [

@@ -9,28 +9,28 @@ import { filterFd, lifelineFd } from './parser-command.ts'
 
 export interface ParserLimits {
   readonly timeoutMs: number
-  /** Of the whole process, in bytes. */
+  /** Memory of the whole process, in bytes. */
   readonly memoryBytes: number
-  /** Of the answer as JSON. */
+  /** Bytes of the answer as JSON. */
   readonly answerBytes: number
 }
 
 export interface ParserInput {
   readonly options: unknown
   readonly bytes: Uint8Array
-  /** Of system calls, where the program runs in bubblewrap. */
+  /** Filter of system calls, if the program runs in bubblewrap. */
   readonly filter?: Buffer | undefined
 }
 
 const watchMs = 50
 const pageBytes = 4_096
-/** Windows needs it to start any program. */
+/** Windows needs SystemRoot to start any program. */
 const environment = process.platform === 'win32' ? { SystemRoot: process.env['SystemRoot'] } : {}
 
 /** Private memory that Node maps before it runs anything, most of it unused. */
 const mappedAtStartBytes = 640 * 2 ** 20
 
-/** A program that the system keeps from more memory, however fast it takes it, where the system can. */
+/** Makes the system limit a program's memory, however fast it grows, where the system can. */
 function withinMemory(command: readonly [string, ...string[]], { memoryBytes }: ParserLimits): readonly [string, ...string[]] {
   if (process.platform !== 'linux') return command
   return ['/bin/sh', '-c', 'ulimit -d "$0" && exec "$@"', String(Math.ceil((memoryBytes + mappedAtStartBytes) / 1_024)), ...command]
@@ -110,7 +110,7 @@ async function answerOf(
   throw new Error(`A parser ended with ${end} and without an answer. ${errors}`.trim())
 }
 
-/** Memory of a process and those below it, where the system says it. */
+/** Memory of a process and those below it, if the system reports it. */
 async function residentBytes(pid: number): Promise<number> {
   const read = (path: string) => readFile(path, 'utf8').catch(() => '')
   const [statm, children] = await Promise.all([read(`/proc/${pid}/statm`), read(`/proc/${pid}/task/${pid}/children`)])

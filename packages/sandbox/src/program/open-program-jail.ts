@@ -27,7 +27,7 @@ import { closedToOthers, outermost, programFiles } from './program-files.ts'
 import { fillsFolder } from './watch-folder.ts'
 
 const { memoryBytes, diskBytes, processes } = defaultLimits
-/** Processes of a jail beside those of its program. */
+/** Processes of a jail besides those of its program. */
 const processesOfJail = 8
 const nodePath = `${nodeFolder}/node`
 
@@ -38,7 +38,7 @@ const lifelineFd = 5
 const firstFileFd = 6
 const files = Object.entries(systemFiles('/tmp'))
 
-/** Opens the jail of bubblewrap for programs that run long. Rejects with SANDBOX_UNAVAILABLE, which says what is missing. */
+/** Opens the jail of bubblewrap for long-running programs. Rejects with SANDBOX_UNAVAILABLE, which names what is missing. */
 export async function openProgramJail(): Promise<ProgramJail> {
   const probe = await probeBubblewrap()
   if (!probe.ok) throw new TrainError('SANDBOX_UNAVAILABLE', probe.reason)
@@ -51,8 +51,8 @@ export async function openProgramJail(): Promise<ProgramJail> {
   const endings = new Set<Promise<void>>()
 
   /**
-   * The user that programs of a folder run as where this process is root, whose own processes the kernel does not count. A folder of root's
-   * becomes that user's.
+   * The user that programs of a folder run as if this process is root, because the kernel does not count root's processes. A folder
+   * of root's becomes that user's.
    */
   function userOf(directory: string | null): number | undefined {
     if (process.getuid?.() !== 0) return undefined
@@ -84,8 +84,8 @@ export async function openProgramJail(): Promise<ProgramJail> {
       const child = spawn(
         '/bin/sh',
         [
-          // It waits for a line before it starts anything, so that all it starts belongs to the control group. It leads the group of processes,
-          // and bubblewrap is none of that group: see `ownNamespaces`.
+          // The shell waits for a line before it starts anything, so that all it starts belongs to the control group. It leads the group of
+          // processes, to which bubblewrap does not belong: see `ownNamespaces`.
           ['-c', `read -r line || exit; ${limits}setsid bwrap "$@"; exit`, 'sh'],
           ownNamespaces(1000),
           confinement(filterFd),
@@ -116,7 +116,7 @@ export async function openProgramJail(): Promise<ProgramJail> {
       void ended.then(() => over.abort())
       const ending = ended.then(() => cgroup.remove()).finally(() => endings.delete(ending))
       endings.add(ending)
-      // A program that could not be started says so by an event of its own.
+      // A program that could not be started reports that in its own event.
       for (const stream of child.stdio) stream?.on('error', () => {})
       if (child.pid === undefined) return child
       tieLifeline(child, lifelineFd)
@@ -130,7 +130,7 @@ export async function openProgramJail(): Promise<ProgramJail> {
         })
       const write = (fd: number, data: string | Buffer) => (child.stdio[fd] as Duplex).end(data).resume()
       write(filterFd, filter)
-      // Not among the arguments, which every user of the machine can read.
+      // Variables do not go among the arguments, which every user of the machine can read.
       write(argumentsFd, variables.flatMap(([name, value]) => ['--setenv', name, value]).join('\0'))
       for (const [index, [, text]] of files.entries()) write(firstFileFd + index, text)
       child.stdin!.write('\n')

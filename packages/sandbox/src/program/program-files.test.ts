@@ -20,7 +20,7 @@ function link(path: string, target: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true })
   symlinkSync(target, join(root, path))
 }
-/** The outermost files, relative to the root; those of the machine left out. */
+/** The outermost files relative to the root, without those of the machine. */
 const filesOf = (...command: string[]) =>
   outermost(programFiles(command.map((word) => (word.includes('/') ? join(root, word) : word))))
     .filter((path) => path.startsWith(root))

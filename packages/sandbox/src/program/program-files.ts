@@ -2,21 +2,21 @@ import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSyn
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 
 /**
- * What a program is made of beside the folders of the system: the files that its command and arguments name by absolute paths, the packages
- * that Node finds from there, and the environment of Python that the command is of. What else stands beside them is not among it.
+ * Parts of a program besides the folders of the system: the files that its command and arguments name by absolute paths, the packages that
+ * Node finds from there, and the Python environment of the command. Other files beside them are not included.
  */
 export function programFiles(command: readonly string[]): string[] {
   const files = command.filter((word) => isAbsolute(word) && existsSync(word) && statSync(word).isFile())
   return files.flatMap(linksOf).flatMap((file) => [file, ...nodePackages(file), ...pythonFiles(file)])
 }
 
-/** Paths without those that lie below another. */
+/** Drops paths that lie below another. */
 export function outermost(paths: readonly string[]): string[] {
   const distinct = [...new Set(paths)]
   return distinct.filter((path) => !distinct.some((other) => path.startsWith(`${other}/`)))
 }
 
-/** Why other users cannot read a path, and what to do; null where they can. */
+/** The reason why other users cannot read a path, with a remedy; null if they can. */
 export function closedToOthers(path: string): string | null {
   const mode = (part: string) => statSync(part).mode & 0o007
   const needed = statSync(path).isFile() ? 4 : 5
@@ -30,21 +30,21 @@ export function closedToOthers(path: string): string | null {
 const refusal = (path: string, part: string, remedy: string) =>
   `${path} cannot be read by every user, and jails run as users of their own where this process is root; keep it elsewhere, start as another user, or run: ${remedy} ${part}`
 
-/** A path, and where its links lead one after the other. */
+/** A path, and the targets of its links one after the other. */
 function linksOf(path: string): string[] {
   const paths = [path]
   for (let at = path; lstatSync(at).isSymbolicLink(); paths.push(at)) at = resolve(dirname(at), readlinkSync(at))
   return [...paths, realpathSync(path)]
 }
 
-/** Packages, and what says of a file how Node reads it, in the folders above it. */
+/** Packages in the folders above a file, and the files that tell Node how to read it. */
 function nodePackages(file: string): string[] {
   const folder = dirname(file)
   const found = ['package.json', 'node_modules'].map((name) => join(folder, name)).filter(existsSync)
   return folder === dirname(folder) ? found : [...found, ...nodePackages(folder)]
 }
 
-/** The virtual environment that a program is installed in, with its interpreter; the installation of an interpreter itself. */
+/** The virtual environment that a program is installed in, with its interpreter, or the installation of an interpreter itself. */
 function pythonFiles(program: string): string[] {
   const prefix = dirname(dirname(program))
   if (!existsSync(join(prefix, 'pyvenv.cfg'))) return installation(program)

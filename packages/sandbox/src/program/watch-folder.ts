@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const intervalMs = 500
-/** Of the time, at most this part goes into looking: a folder of very many files is looked at less often. */
+/** Largest share of the time that goes into looking. A folder of very many files is looked at less often. */
 const share = 0.05
 
-/** Resolves when a folder holds so many bytes more than at first, or with false when it is ended. Links are not followed. */
+/** Resolves to true when a folder holds this many bytes more than at first, or to false when it is ended. Links are not followed. */
 export async function fillsFolder(folder: string, bytes: number, ended: AbortSignal): Promise<boolean> {
   const before = await bytesBelow(folder)
   while (!ended.aborted) {
@@ -18,7 +18,7 @@ export async function fillsFolder(folder: string, bytes: number, ended: AbortSig
   return false
 }
 
-/** What is below a folder takes so much of its disk; what cannot be seen, or goes meanwhile, is not counted. */
+/** Bytes of disk that everything below a folder takes. Files that cannot be seen, or vanish, are not counted. */
 async function bytesBelow(path: string): Promise<number> {
   const stat = await lstat(path).catch(() => null)
   if (!stat) return 0

@@ -9,7 +9,7 @@ export interface SimulatedBashOptions {
   readonly commands?: readonly CustomCommand[] | undefined
 }
 
-/** A simulated bash with nothing of its host: its environment is made up, and there is no network. */
+/** A simulated bash with nothing of its host. Its environment is made up, and there is no network. */
 export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions = {}): Bash {
   const { cwd = '/workspace', env, commands = [] } = options
   const bash = new Bash({
@@ -49,7 +49,7 @@ export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions 
       maxSqliteTimeoutMs: longestTimerMs,
     },
   })
-  // For scripts that others start: what is typed is read in parts.
+  // This covers scripts that programs start. Typed commands are checked where they are read.
   bash.registerTransformPlugin({
     name: 'refuse-cut',
     transform({ ast }) {
@@ -60,7 +60,7 @@ export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions 
   return bash
 }
 
-/** `node FILE` and `node -e CODE`, by the simulation's own JavaScript. */
+/** Runs `node FILE` and `node -e CODE` in the simulation's own JavaScript. */
 const node = defineCommand('node', async (args, { exec, cwd, exportedEnv, stdin }) => {
   const [option, code, ...rest] = args
   const inline = option === '-e' || option === '--eval'
@@ -69,11 +69,11 @@ const node = defineCommand('node', async (args, { exec, cwd, exportedEnv, stdin 
   return exec!('js-exec', { args: translated, cwd, env: { ...exportedEnv }, stdin: latin1FromBytes(stdin), stdinKind: 'bytes' })
 })
 
-/** Output, files and time are bounded outside of the simulation. */
+/** Output, files and time are limited outside of the simulation. */
 const unbounded = 2 ** 50
-/** The simulation hands numbers of parts on to functions that take 32 bits. */
+/** The simulation passes these numbers on to functions that take 32 bits. */
 const countless = 2 ** 30
-/** What the stack of a thread holds several times. */
+/** The stack of a thread holds this depth several times. */
 const deepestCall = 1_000
 /** The longest delay that Node's timers take. */
 const longestTimerMs = 2 ** 31 - 1

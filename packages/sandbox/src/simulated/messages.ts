@@ -1,4 +1,4 @@
-/** What the thread of a workspace is asked for. `stop` holds 0, and 1 once the command is to end. */
+/** A request to the thread of a workspace. `stop` holds 0, and 1 once the command is to end. */
 export type WorkspaceRequest =
   | { readonly kind: 'run'; readonly command: readonly [string, ...string[]]; readonly stdin: string; readonly stop: Int32Array }
   | { readonly kind: 'execute'; readonly shell: number; readonly command: string; readonly stop: Int32Array }
@@ -7,10 +7,10 @@ export type WorkspaceRequest =
   | { readonly kind: 'get'; readonly path: string; readonly maxBytes: number }
 
 export type WorkspaceMessage =
-  /** A workspace of these limits begins; what the one before left is forgotten. */
+  /** Begins a workspace with these limits, and forgets everything of the one before. */
   | { readonly begin: WorkspaceThreadData }
   | { readonly id: number; readonly request: WorkspaceRequest }
-  /** Wakes a command that waits, after `stop` was set. */
+  /** Wakes a waiting command after `stop` was set. */
   | { readonly id: number; readonly stopped: true }
 
 export type WorkspaceReply =
@@ -22,7 +22,7 @@ export interface WorkspaceThreadData {
   readonly outputBytes: number
 }
 
-/** How a command ended. */
+/** The end of a command. */
 export interface CommandOutcome {
   readonly exitCode: number
   readonly output: string

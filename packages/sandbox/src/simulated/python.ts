@@ -3,18 +3,18 @@ import { type CommandContext, type CustomCommand, decodeBytesToUtf8, defineComma
 
 interface PythonProgram {
   readonly source: string
-  /** As tracebacks name it. */
+  /** Name in tracebacks. */
   readonly name: string
   readonly kind: 'text' | 'file' | 'input'
   readonly arguments: readonly string[]
 }
 
-/** Switches that change nothing in the simulation, and that it does not know. */
+/** Switches that the simulation does not know and that change nothing in it. */
 const switches = /^-[uIBEsSOqb]+$/
 
 /**
- * Python that runs a program as it stands. The simulation's own indents it, which changes strings of several lines, and puts four hundred
- * lines before it, which tracebacks count.
+ * Python that runs a program as it is written. The simulation's own Python indents it, which changes strings of several lines, and puts
+ * four hundred lines before it, which tracebacks count.
  */
 export const pythonCommands: readonly CustomCommand[] = ['python3', 'python'].map((name) =>
   defineCommand(name, async (args, context) => {
@@ -26,7 +26,7 @@ export const pythonCommands: readonly CustomCommand[] = ['python3', 'python'].ma
   }),
 )
 
-/** The program that arguments name; null where they ask for something else, or for a file that is not there. */
+/** The program that arguments name; null if they ask for something else, or for a missing file. */
 async function programOf([first, second, ...rest]: readonly string[], { fs, cwd, stdin }: CommandContext): Promise<PythonProgram | null> {
   if (first === '-c' && second !== undefined) return { source: second, name: '<string>', kind: 'text', arguments: rest }
   const others = second === undefined ? rest : [second, ...rest]
@@ -36,7 +36,7 @@ async function programOf([first, second, ...rest]: readonly string[], { fs, cwd,
   return { source: await fs.readFile(path), name: first, kind: 'file', arguments: others }
 }
 
-// A string of JSON is one of Python too, on one line. The simulation has the workspace's files below /host.
+// A JSON string is also a Python string on one line. The simulation has the workspace's files below /host.
 const runner = ({ source, name, kind }: PythonProgram) => `
 def __run(source, name, kind):
     import __main__, io, linecache, os, sys, traceback

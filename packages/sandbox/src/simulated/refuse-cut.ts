@@ -1,6 +1,6 @@
 import type { ScriptNode } from 'just-bash'
 
-/** The simulation makes no more words of one range, and says nothing of those that are missing. */
+/** The simulation makes no more words of one range, and does not report that some are missing. */
 const mostWords = 10_000
 
 interface Range {
@@ -10,7 +10,7 @@ interface Range {
   readonly step?: number
 }
 
-/** Throws for a script whose braces stand for more words than the simulation makes of them. */
+/** Throws for a script whose braces expand to more words than the simulation makes. */
 export function refuseCut(script: ScriptNode): void {
   JSON.stringify(script, (_, node: unknown) => {
     if (isRange(node) && Math.abs(Number(node.end) - Number(node.start)) / Math.max(1, Math.abs(node.step ?? 1)) >= mostWords)

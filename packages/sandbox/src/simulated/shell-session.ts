@@ -6,7 +6,7 @@ import { refuseCut } from './refuse-cut.ts'
 import { createStopSignal } from './stop-signal.ts'
 import type { WorkspaceFiles } from './workspace-files.ts'
 
-/** What a bash begins with that goes on where another has ended. */
+/** State that a bash takes over from one that has ended. */
 interface ShellState {
   readonly folder: string
   readonly exported: Readonly<Record<string, string>>
@@ -14,7 +14,7 @@ interface ShellState {
 }
 
 interface ShellCommand {
-  /** What bash is to evaluate, one after the other. */
+  /** Statements that bash evaluates one after the other. */
   readonly statements: string[]
   readonly stop: Int32Array
   readonly end: (exitCode: number) => void
@@ -22,8 +22,8 @@ interface ShellCommand {
 
 /**
  * A bash that keeps its state from command to command. A simulated bash forgets everything when a script ends, so one script asks for
- * command after command. A command that is stopped, or that exits, ends the script: the next goes on in its folder with its variables
- * and functions, without arrays, aliases and options.
+ * command after command. A command that is stopped, or that exits, ends the script. The next one goes on in its folder with its variables
+ * and functions, but without arrays, aliases and options.
  */
 export class ShellSession {
   readonly #files: WorkspaceFiles
@@ -33,7 +33,7 @@ export class ShellSession {
   readonly #functions = new Map<string, string>()
   #state: ShellState = { folder: '/workspace', exported: {}, variables: {} }
   #command: ShellCommand | null = null
-  /** Hands the script its next command, where it waits for one. */
+  /** Hands the script its next command, if it waits for one. */
   #handOver: ((command: ShellCommand) => void) | null = null
   #wake: () => void = () => {}
 
@@ -59,7 +59,7 @@ export class ShellSession {
     return { exitCode, ...this.#output.take() }
   }
 
-  /** Wakes a command that was stopped while it waits. */
+  /** Wakes a waiting command that was stopped. */
   wake(): void {
     this.#wake()
   }
@@ -70,14 +70,14 @@ export class ShellSession {
   }
 
   /**
-   * The statements of a command, and keeps the functions that it defines. The simulation puts the output of a statement before its errors,
-   * so statements are evaluated one by one.
+   * Returns the statements of a command, and keeps the functions that it defines. The simulation puts the output of a statement before its
+   * errors, so statements are evaluated one by one.
    */
   #read(text: string): string[] {
     const script = parse(text)
     refuseCut(script)
     const statements = script.statements.map(({ sourceText = '', pipelines }) => ({ sourceText, node: pipelines[0]?.commands[0] }))
-    // The text of a statement is without its here-document.
+    // The text of a statement lacks its here-document.
     if (text.includes('<<')) return [text]
     for (const { sourceText, node } of statements) if (node?.type === 'FunctionDef') this.#functions.set(node.name, sourceText)
     return statements.map(({ sourceText }) => sourceText)
@@ -109,7 +109,7 @@ export class ShellSession {
     const script = [...this.#functions.values(), ...assignments, loop].join('\n')
     bash.exec(script, { rawScript: true, signal }).then(
       ({ exitCode, stdout, stderr }) => {
-        // A script that a limit of the simulation ends says so here.
+        // If a limit of the simulation ended the script, its message is here.
         if (!signal.aborted) this.#output.add(Buffer.from(stdout + stderr))
         this.#end(exitCode)
       },

@@ -83,7 +83,7 @@ test('a workspace that takes too much memory dies for good, and no other with it
     const died = { code: 'TOOL_SERVER_DIED', message: expect.stringContaining('memory limit') }
     await expect((await small.shell(never)).execute(doubled, 60_000, never)).rejects.toMatchObject(died)
     await expect(small.put('file', Buffer.from('x'), never)).rejects.toMatchObject(died)
-    // One step beyond the memory is no end of this process.
+    // Exceeding the memory in one step does not end this process.
     const tiny = await sandbox.workspace({ limits: { memoryBytes: 1 } }, never)
     const steep = await sandbox.workspace({ limits: { memoryBytes: 128 * 2 ** 20 } }, never)
     for (const workspace of [tiny, steep]) {

@@ -13,7 +13,7 @@ const defaultLimits: WorkspaceLimits = {
 }
 
 /**
- * A sandbox that simulates: bash and its programs are written in TypeScript, Python and JavaScript run in WebAssembly, files are in memory.
+ * A simulated sandbox: bash and its programs are written in TypeScript, Python and JavaScript run in WebAssembly, and files are in memory.
  * Nothing of the machine can be reached, because nothing asks the operating system.
  */
 export async function openSimulatedSandbox(notices: readonly string[] = []): Promise<Sandbox> {

@@ -14,7 +14,7 @@ import { TrainError } from '@aworld-train/protocol'
 import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest } from './messages.ts'
 import type { WorkspaceThreads } from './workspace-threads.ts'
 
-/** How long a command may take to end after it was told to; its workspace dies with one that takes longer. */
+/** How long a command may take to end after it was told to. If it takes longer, its workspace dies with it. */
 const stopMs = 5_000
 
 interface Pending {
@@ -22,7 +22,7 @@ interface Pending {
   readonly reject: (error: unknown) => void
 }
 
-/** The workspace of a rollout, in a thread that it has for itself. */
+/** The workspace of a rollout, in a thread of its own. */
 export class SimulatedWorkspace implements Workspace {
   readonly #thread: Worker
   readonly #threads: WorkspaceThreads
@@ -31,7 +31,7 @@ export class SimulatedWorkspace implements Workspace {
   readonly #pending = new Map<number, Pending>()
   #nextId = 0
   #nextShell = 0
-  /** Why nothing can be asked of it any more. */
+  /** The reason why it takes no more requests. */
   #ended: Error | null = null
 
   readonly #onMessage = (reply: WorkspaceReply) => this.#settle(reply)
@@ -92,7 +92,7 @@ export class SimulatedWorkspace implements Workspace {
     } else await this.#thread.terminate()
   }
 
-  /** Settles when the command has ended, also where it is aborted. */
+  /** Settles when the command has ended, even if it is aborted. */
   async #command(toRequest: (stop: Int32Array) => WorkspaceRequest, timeoutMs: number, signal: AbortSignal): Promise<CommandResult> {
     signal.throwIfAborted()
     const stop = new Int32Array(new SharedArrayBuffer(4))

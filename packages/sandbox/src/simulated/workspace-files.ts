@@ -12,7 +12,7 @@ interface CommandOutput {
   readonly stop: () => Int32Array | undefined
 }
 
-/** The files of a workspace in memory, and the outputs of its commands: files that keep their beginning and their end alone. */
+/** Files of a workspace in memory, and outputs of its commands, which are files that keep only their beginning and their end. */
 export class WorkspaceFiles extends InMemoryFs {
   readonly #outputs = new Map<string, CommandOutput>()
   readonly #outputBytes: number
@@ -24,7 +24,7 @@ export class WorkspaceFiles extends InMemoryFs {
     for (const folder of [root, '/tmp', '/usr/bin', '/bin', '/dev']) this.mkdirSync(folder, { recursive: true })
   }
 
-  /** What is written after `stop` is the simulation's remark on that, and left out. */
+  /** Text written after `stop` is the simulation's remark on the stop, and is left out. */
   openOutput(stop: CommandOutput['stop']): { readonly path: string; readonly output: BoundedOutput } {
     const path = `/dev/output${++this.#nextOutput}`
     const output = new BoundedOutput(this.#outputBytes)
@@ -89,7 +89,7 @@ export class WorkspaceFiles extends InMemoryFs {
     }
   }
 
-  /** The absolute path, with no link on its way that leads out of the workspace. */
+  /** Returns the absolute path. No link on its way may lead out of the workspace. */
   async #place(path: string): Promise<string> {
     const absolute = posix.resolve(root, path)
     if (path.includes('\0') || !isInside(absolute)) throw outside(path)
@@ -104,7 +104,7 @@ export class WorkspaceFiles extends InMemoryFs {
   }
 }
 
-/** Files without an end would be empty ones of the simulation. */
+/** Refuses files without an end, which the simulation would have as empty ones. */
 function refuseEndless(path: string): void {
   if (/^\/dev\/(?:zero|full|u?random)$/.test(path)) throw new Error(`EOPNOTSUPP: ${path} has no end, and is not simulated`)
 }

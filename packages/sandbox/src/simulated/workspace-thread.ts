@@ -7,10 +7,10 @@ import { ShellSession } from './shell-session.ts'
 import { createStopSignal } from './stop-signal.ts'
 import { WorkspaceFiles } from './workspace-files.ts'
 
-/** A workspace in a thread of its own: a loop in its simulated bash blocks nobody else, and its memory has a bound. */
+/** A workspace in a thread of its own. A loop in its simulated bash blocks nobody else, and its memory is limited. */
 let files: WorkspaceFiles
 const shells = new Map<number, ShellSession>()
-/** Wakes the commands that run, by the id of their request. */
+/** Functions that wake running commands, by the id of their request. */
 const wakes = new Map<number, () => void>()
 
 parentPort!.on('message', (message: WorkspaceMessage) => {

@@ -2,20 +2,20 @@ import { Worker } from 'node:worker_threads'
 
 /** Threads that have loaded the simulation, which takes half a second of a core. */
 export interface WorkspaceThreads {
-  /** A thread without a workspace: one that waits, or a new one. */
+  /** Takes a thread without a workspace, a waiting one or a new one. */
   take(memoryBytes: number): Worker
-  /** Keeps a thread for another workspace, which begins with nothing of the one before. */
+  /** Keeps a thread for another workspace, which takes over nothing of the one before. */
   giveBack(thread: Worker, memoryBytes: number): void
   close(): Promise<void>
 }
 
-/** Threads that wait, and how long: each is memory that a later workspace may never ask for. */
+/** Most threads that wait, and how long they do. Each takes memory that a later workspace may never ask for. */
 const maxWaiting = 32
 const waitMs = 30_000
 
 /**
- * A thread that outgrows its memory ends alone, where it comes to the bound in small steps: one text of 64 MB, the longest of the simulation,
- * in a bound of 128 MB ended this process.
+ * A thread that outgrows its memory ends alone if it reaches the limit in small steps. One text of 64 MB, the longest of the simulation,
+ * ended this process at a limit of 128 MB.
  */
 const leastMemoryMb = 256
 
@@ -23,7 +23,7 @@ export function createWorkspaceThreads(): WorkspaceThreads {
   let waiting: { readonly thread: Worker; readonly memoryBytes: number; readonly timer: NodeJS.Timeout }[] = []
   let closed = false
 
-  /** No longer waits; false where it did not. */
+  /** Takes a thread from the waiting ones; false if it was not among them. */
   function remove(thread: Worker): boolean {
     const found = waiting.find((each) => each.thread === thread)
     clearTimeout(found?.timer)
@@ -33,7 +33,7 @@ export function createWorkspaceThreads(): WorkspaceThreads {
 
   return {
     take(memoryBytes) {
-      // The last that came back, so that others are ended where few are needed.
+      // The last one that came back is taken, so that others end when few are needed.
       const found = waiting.findLast((each) => each.memoryBytes === memoryBytes)?.thread
       if (found && remove(found)) return found
       const thread = startThread(memoryBytes)
@@ -56,7 +56,7 @@ function startThread(memoryBytes: number): Worker {
   return new Worker(new URL(isSource ? './workspace-thread.ts' : './workspace-thread.js', import.meta.url), {
     name: 'aworld-train-workspace',
     env: {},
-    // Options of this process are not passed on: a thread refuses some, such as those that `node --test` gives its children.
+    // Options of this process are not passed on. A thread refuses some, such as those that `node --test` gives its children.
     execArgv: ['--disable-warning=ExperimentalWarning'],
     resourceLimits: { maxOldGenerationSizeMb: Math.max(leastMemoryMb, Math.ceil(memoryBytes / 2 ** 20)) },
   })

@@ -10,7 +10,7 @@ import type { HostileOptions } from './hostile-parser.ts'
 const hostile = new URL('./hostile-parser.ts', import.meta.url)
 const never = new AbortController().signal
 
-/** What holds for parsers, however they are kept apart. */
+/** The tests that parsers pass in every isolation. */
 export function describeParserJail(isolation: 'bubblewrap' | 'node'): void {
   describe(`parsers in ${isolation}`, () => {
     let jail: ParserJail

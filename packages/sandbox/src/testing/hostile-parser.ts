@@ -10,7 +10,7 @@ export interface HostileOptions {
   readonly port?: number
 }
 
-/** A parser that misbehaves as its options say. */
+/** A parser that misbehaves as its options ask. */
 export default async function parse(bytes: Uint8Array, { what, path = '', port = 0 }: HostileOptions): Promise<unknown> {
   switch (what) {
     case 'echo':
