@@ -1,4 +1,4 @@
-// What a tool of somebody's own throws.
+// Custom tools throw this.
 export { ToolError } from '@aworld-train/core'
 export { mintConnectionToken } from './access/connection-token.ts'
 export { type EnvironmentServer, type EnvironmentServerOptions, openEnvironmentServer } from './host/open-environment-server.ts'

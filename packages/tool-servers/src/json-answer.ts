@@ -1,7 +1,9 @@
 import { type OutwardResponse, ToolError } from '@aworld-train/core'
 import type { z } from 'zod'
 
-/** The JSON in a service's answer. Throws a ToolError with the service's own words where it refuses, or where its answer has another form. */
+/**
+ * Reads the JSON in a service's answer. Throws a ToolError with the service's own message if it refuses, or if its answer has another form.
+ */
 export function jsonAnswer<Schema extends z.ZodType>(
   service: string,
   { status, bytes }: OutwardResponse,

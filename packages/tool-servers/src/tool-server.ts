@@ -5,10 +5,10 @@ import { z } from 'zod'
 export const toolScopes = ['terminal', 'code', 'files', 'web', 'search', 'models'] as const
 export type ToolScope = (typeof toolScopes)[number]
 
-/** How an answer is written; as JSON it is all that the tool knows. */
+/** Format of an answer. As JSON it is all that the tool knows. */
 export const answerFormat = z.enum(['markdown', 'json', 'text'])
 
-/** The parameter that chooses it. */
+/** The parameter that chooses the format. */
 export const outputFormat = answerFormat
   .default('markdown')
   .describe('"json" answers with everything as one JSON object; "markdown" and "text" differ where there is a table or a block of code.')
@@ -20,7 +20,7 @@ export interface ToolServer {
   readonly scope: ToolScope
   /** One sentence for a person who chooses servers. */
   readonly description: string
-  /** What has to be configured before its tools can work; every entry says one thing, as a name of a service or a model. */
+  /** Services and models that must be configured before its tools can work, one in each entry. */
   readonly needs: readonly ToolNeed[]
   readonly tools: readonly ServerTool[]
 }
@@ -28,13 +28,13 @@ export interface ToolServer {
 /** A service or a model without which a server's tools answer with an error. At least one of `anyOf` must be configured. */
 export interface ToolNeed {
   readonly anyOf: readonly string[]
-  /** What a person sets, as a sentence: "Set TAVILY_API_KEY, or SEARXNG_BASE_URL." */
+  /** Advice to a person as a sentence: "Set TAVILY_API_KEY, or SEARXNG_BASE_URL." */
   readonly remedy: string
 }
 
 /**
- * A tool with typed input and output. `call` throws a ToolError where it cannot do what it was asked: the model reads the message.
- * The text for the model holds no time, duration, temporary path or request id, so that a run repeats; those stay in the output.
+ * A tool with typed input and output. `call` throws a ToolError if it cannot do what it was asked; the model reads the message. The text
+ * for the model holds no time, duration, temporary path or request id, so that a run repeats; those stay in the output.
  */
 export interface ServerTool<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodObject = z.ZodObject> {
   readonly name: string
@@ -42,20 +42,20 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject, Output exte
   readonly input: Input
   readonly output: Output
   call(input: z.output<Input>, context: ServerToolContext): Promise<z.output<Output>>
-  /** The output as the model reads it. */
+  /** The text of the output for the model. */
   toText(output: z.output<Output>): string
 }
 
-/** What a call may use: all of it belongs to the lease that calls. */
+/** Parts that a call may use, all of which belong to the calling lease. */
 export interface ServerToolContext {
   readonly workspace: Workspace
-  /** Where its commands run: in a jail of the kernel's, or simulated. */
+  /** Tier in which its commands run: in a jail of the kernel's, or simulated. */
   readonly tier: SandboxTier
   /** The shell of the calling agent's run, opened at its first use. */
   shell(): Promise<Shell>
   readonly outward: Outward
   readonly parsers: ParserJail
-  /** The configured model of a role; rejects with a ToolError where there is none. */
+  /** The configured model of a role. Rejects with a ToolError if there is none. */
   model(role: ModelRole): Promise<ToolModel>
   /** Aborts when the caller cancels, the lease ends or the time of the call is over. */
   readonly signal: AbortSignal
@@ -68,7 +68,7 @@ export type ModelRole = (typeof modelRoles)[number]
 /** A model of a third party behind the Chat Completions API. */
 export interface ToolModel {
   readonly name: string
-  /** Resolves with the text of the answer; an error of the model rejects with a ToolError. */
+  /** Resolves to the text of the answer. An error of the model rejects with a ToolError. */
   complete(request: { readonly system: string; readonly user: string; readonly temperature: number }): Promise<string>
 }
 
@@ -77,7 +77,7 @@ export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject
   return tool as unknown as ServerTool
 }
 
-/** A tool with the parameter `output_format`: as JSON its text is the whole output, else what `toText` makes of it. */
+/** Declares a tool with the parameter `output_format`. As JSON its text is the whole output, else that of `toText`. */
 export function defineFormattedTool<Input extends z.ZodObject, Output extends z.ZodObject>(tool: ServerTool<Input, Output>): ServerTool {
   const { input, output, call, toText } = defineTool(tool)
   return {

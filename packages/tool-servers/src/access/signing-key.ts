@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 
 /**
- * The Ed25519 key that signs tokens: that of a PEM file, which is made where there is none, or one of this process alone. Throws
+ * Reads the Ed25519 key that signs tokens from a PEM file, which is created if missing; without a path, makes a key of this process. Throws
  * CONFIG_INVALID for a file that others can read, or that holds no such key.
  */
 export function readSigningKey(path: string | undefined): KeyObject {
@@ -17,7 +17,7 @@ export function readSigningKey(path: string | undefined): KeyObject {
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw unusable(path, cause)
   }
-  // Windows has no such bits.
+  // Windows has no such permission bits.
   if (process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0)
     throw new TrainError('CONFIG_INVALID', `Others can read the key in ${path}, and could sign tokens of their own; run "chmod 600" on it.`)
   try {

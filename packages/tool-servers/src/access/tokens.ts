@@ -7,16 +7,16 @@ const issuer = 'aworld-train-environment'
 const skewSeconds = 30
 const longestToken = 4_096
 
-/** May open leases, and call tools without one. A rollout's token never has it. */
+/** Scope for opening leases and calling tools without one. A rollout's token never has it. */
 export const leasesScope = 'leases'
 
 /** Longest life of a rollout's token. */
 export const longestLeaseMs = 3_600_000
 
 export interface TokenClaims {
-  /** The rollout and attempt that the token is for. */
+  /** Rollout and attempt of the token. */
   readonly subject: string
-  /** The lease that it opens. */
+  /** Id of the lease that it opens. */
   readonly id: string
   /** Families of tools, and `leases`. */
   readonly scopes: readonly string[]
@@ -27,7 +27,7 @@ export interface Tokens extends OAuthTokenVerifier {
   mint(claims: TokenClaims): Promise<string>
 }
 
-/** Tokens of one server: Ed25519 signatures over claims, for `audience`, its URL, alone. */
+/** Tokens of one server: Ed25519 signatures over claims that are valid only for `audience`, the server's URL. */
 export function createTokens(key: KeyObject, audience: string): Tokens {
   const publicKey = createPublicKey(key)
   const Claims = z
@@ -47,11 +47,11 @@ export function createTokens(key: KeyObject, audience: string): Tokens {
   async function verify(token: string): Promise<AuthInfo> {
     if (token.length > longestToken) throw new Error('too long')
     const { payload } = await jwtVerify(token, publicKey, { algorithms: ['EdDSA'], issuer, audience, clockTolerance: skewSeconds })
-    // JSON with a claim twice could be read in two ways.
+    // JSON that has a claim twice could be read in two ways.
     const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()
     if (JSON.stringify(payload) !== text) throw new Error('not the JSON of what it says')
     const { sub, jti, scope, exp } = Claims.parse(payload)
-    // Who reads this has an answer of its own for a token that has ended, which was refused above.
+    // The reader of this has its own answer for an expired token, which was refused above.
     const expiresAt = exp + skewSeconds
     return { token, clientId: sub, scopes: scope.split(' '), expiresAt, resource: new URL(audience), extra: { lease: jti } }
   }
@@ -69,7 +69,7 @@ export function createTokens(key: KeyObject, audience: string): Tokens {
         .setExpirationTime(issuedAt + Math.ceil(lifetimeMs / 1_000))
         .sign(key)
     },
-    // Every problem gets the same answer; an error of another class would be answered with 500.
+    // Every problem gets the same answer. An error of another class would be answered with 500.
     verifyAccessToken: (token) => verify(token).catch(() => Promise.reject(invalidToken())),
   }
 }

@@ -60,7 +60,7 @@ test.each([
 })
 
 test('no archive inflates to more than 200 MB', () => {
-  // A fiftieth does not compress, so each entry stays below 100:1; together they are too large.
+  // A fiftieth of the bytes does not compress, so each entry stays below 100:1; together they are too large.
   const part = Buffer.alloc(21 * 2 ** 20, 'a')
   for (let index = 0; index < part.length / 50; index += 1) part[index] = Math.imul(index ^ (index >>> 7), 2654435761) >>> 24
   const files = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`${index}.xml`, part]))

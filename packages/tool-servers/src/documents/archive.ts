@@ -2,15 +2,15 @@ import { crc32, inflateRawSync } from 'node:zlib'
 import { Unreadable } from './unreadable.ts'
 
 /**
- * Bounds of a ZIP archive. They count bytes that come out, whatever sizes its headers claim. Parts of up to `freeBytes` may
- * grow by more than `expansion`: a short document that repeats itself does.
+ * Limits of a ZIP archive. They count inflated bytes, whatever sizes its headers claim. Parts of up to `freeBytes` may grow by more than
+ * `expansion`, as a short repetitive document does.
  */
 export const archiveLimits = { entries: 2_000, bytes: 200 * 2 ** 20, expansion: 100, freeBytes: 2 ** 20 } as const
 
 export interface Archive {
   /** Contents of the XML parts, by name. */
   readonly parts: ReadonlyMap<string, Buffer>
-  /** Other files of the archive, with the size that its directory claims. They are not inflated, and archives in the archive are not opened. */
+  /** Other files of the archive, with the size that its directory claims. They are not inflated, and nested archives are not opened. */
   readonly media: readonly { readonly name: string; readonly bytes: number }[]
 }
 
@@ -107,14 +107,17 @@ function inflate(file: string, { name, method }: Entry, data: Buffer, free: numb
   }
 }
 
-/** Entities are declared in a document type, which Office Open XML forbids: external ones read files, nested ones fill the memory. */
+/**
+ * Refuses document types, which Office Open XML forbids and which declare entities. External entities read
+ * files; nested ones fill the memory.
+ */
 function refuseDeclarations(file: string, name: string, part: Buffer): void {
   if (/<!(doctype|entity)/i.test(part.toString('latin1').replaceAll('\0', ''))) {
     throw new Unreadable(`${file} is refused: "${name}" declares a document type or entities, which Office files never do.`)
   }
 }
 
-/** A ZIP archive of the same files without compression, for readers that open archives on their own. */
+/** Makes a ZIP archive of the same files without compression, for readers that open archives on their own. */
 export function toStoredArchive(parts: ReadonlyMap<string, Buffer>): Buffer {
   const files: Buffer[] = []
   const records: Buffer[] = []

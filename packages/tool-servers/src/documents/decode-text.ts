@@ -5,11 +5,11 @@ import { Unreadable } from './unreadable.ts'
 export interface DecodedText {
   readonly text: string
   readonly encoding: string
-  /** What could not be decoded, or has no meaning in text: one sentence each. */
+  /** Remarks on parts that could not be decoded or have no meaning in text, one sentence each. */
   readonly notices: readonly string[]
 }
 
-/** Names that Python knows and the Encoding Standard does not. */
+/** Names of encodings that Python knows and the Encoding Standard does not. */
 const pythonNames: Readonly<Record<string, string>> = {
   'utf-8-sig': 'utf-8',
   'latin-1': 'latin1',
@@ -17,7 +17,7 @@ const pythonNames: Readonly<Record<string, string>> = {
   'utf-16-be': 'utf-16be',
 }
 
-/** Decodes bytes as `encoding`, or as what they look like. NUL characters and bytes without a character become U+FFFD. */
+/** Decodes bytes as `encoding`, or as the encoding that they appear to have. NUL characters and bytes without a character become U+FFFD. */
 export function decodeText(file: string, bytes: Buffer, encoding: string | null): DecodedText {
   const decoder = decoderOf(file, encoding ?? detectEncoding(bytes))
   const decoded = decoder.decode(bytes)
@@ -51,7 +51,7 @@ function detectEncoding(bytes: Buffer): string {
   return detect(sample) ?? 'windows-1252'
 }
 
-/** Western text in UTF-16 has a NUL in every second byte. */
+/** Shares of NUL bytes at even and odd positions. Western text in UTF-16 has a NUL in every second byte. */
 function nulShares(sample: Buffer): [even: number, odd: number] {
   const counts: [number, number] = [0, 0]
   for (let index = 0; index < sample.length; index += 1) if (sample[index] === 0) counts[index % 2]! += 1

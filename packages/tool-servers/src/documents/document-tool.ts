@@ -14,7 +14,7 @@ export const filePath = z
 export const offsetOf = (unit: string) =>
   z.int().min(0).default(0).describe(`How many ${unit} to skip. An answer that is not the end says with which offset to continue.`)
 
-/** What every answer about a document says of its place in the whole. */
+/** Fields in every answer about a document that give its place in the whole. */
 export const placeFields = {
   format: answerFormat,
   offset: z.int(),
@@ -25,7 +25,7 @@ export const placeFields = {
 
 type Place = Readonly<z.output<z.ZodObject<typeof placeFields>>>
 
-/** Reads a file of the workspace with the parser `./parse` beside the module at `moduleUrl`, in the parser jail. */
+/** Reads a file of the workspace in the parser jail, with the parser `./parse` beside the module at `moduleUrl`. */
 export async function readDocument(
   path: string,
   moduleUrl: string,
@@ -38,7 +38,9 @@ export async function readDocument(
   return toWellFormed(await context.parsers.parse(parser, bytes, { file, ...options }, context.signal)) as Record<string, unknown>
 }
 
-/** Half a surrogate pair, which a document may hold and a cut may leave, is no text for other languages. */
+/**
+ * Replaces halves of surrogate pairs, which a document may contain and a cut may leave, because other languages do not accept them as text.
+ */
 function toWellFormed(value: unknown): unknown {
   if (typeof value === 'string') return value.toWellFormed()
   if (Array.isArray(value)) return value.map(toWellFormed)
@@ -46,7 +48,7 @@ function toWellFormed(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, toWellFormed(part)]))
 }
 
-/** The text of an answer: its content, what is odd about it, and how to continue. As JSON it is the whole output. */
+/** The text of an answer: its content, its notices, and how to continue. As JSON it is the whole output. */
 export function toAnswer(output: Place, unit: string, content: string): string {
   if (output.format === 'json') {
     const { format: _, ...facts } = output
@@ -65,14 +67,14 @@ export const extractImages = z
   .default(true)
   .describe('Marks where images stand and lists them; unpack the file in the terminal to get them.')
 
-/** Images in an Office file. They are named only: a command in the terminal unpacks them. */
+/** Images in an Office file. They are only named; a command in the terminal unpacks them. */
 export const imageFiles = z.array(z.object({ name: z.string(), bytes: z.int() }))
 
 export function describeImages(images: z.output<typeof imageFiles>): string {
   return images.length === 0 ? '' : `Images in the file: ${images.map(({ name, bytes }) => `${name} (${bytes} bytes)`).join(', ')}`
 }
 
-/** The tool that says what a server reads. */
+/** The tool that lists the formats that a server reads. */
 export function listSupportedFormats(formats: Readonly<Record<string, string>>): ServerTool {
   const output = z.object({ formats: z.array(z.object({ extension: z.string(), description: z.string() })) })
   return defineTool({

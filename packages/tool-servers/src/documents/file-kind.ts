@@ -20,7 +20,7 @@ const officeFolders: readonly (readonly [FileKind, string])[] = [
   ['xlsx', 'xl/'],
 ]
 
-/** By the first entry in a folder that says it. A document that is embedded in it comes later; a file that is cut off has no directory. */
+/** Tells the kind by the first entry in a known folder. An embedded document comes later, and a truncated file has no directory. */
 function archiveKind(bytes: Buffer): FileKind {
   for (let at = 0; at >= 0; at = bytes.indexOf('PK\x03\x04', at + 4)) {
     const name = bytes.toString('latin1', at + 30, at + 35)
@@ -30,12 +30,12 @@ function archiveKind(bytes: Buffer): FileKind {
   return 'archive'
 }
 
-/** What a file is by its bytes; its name may say something else. */
+/** The kind of a file by its bytes, whatever its name says. */
 export function fileKind(bytes: Buffer): FileKind {
   const start = bytes.toString('latin1', 0, 1024)
   if (start.startsWith('PK\x03\x04') || start.startsWith('PK\x05\x06')) return archiveKind(bytes)
   if (start.startsWith('\xd0\xcf\x11\xe0')) return bytes.includes(Buffer.from('EncryptedPackage', 'utf16le')) ? 'encrypted' : 'office97'
-  // Readers of PDF take a header behind lines of another protocol, or behind a byte order mark.
+  // Readers of PDF accept a header after lines of another protocol, or after a byte order mark.
   if (/(^|[\r\n\0]|\xef\xbb\xbf)%PDF-\d/.test(start)) return 'pdf'
   return signatures.find(([, signature]) => start.startsWith(signature))?.[0] ?? 'text'
 }
@@ -53,7 +53,7 @@ const remedies: Readonly<Record<FileKind, string>> = {
   binary: 'is a binary file, not a document',
 }
 
-/** Refuses an empty file, and one that is of none of these kinds. Returns the kind. */
+/** Refuses an empty file and a file of another kind. Returns the kind. */
 export function expectKind(file: string, bytes: Buffer, kinds: readonly FileKind[]): FileKind {
   if (bytes.length === 0) throw new Unreadable(`${file} is empty: it has 0 bytes.`)
   const kind = fileKind(bytes)

@@ -1,4 +1,4 @@
-/** A table as Markdown; its first row is the heading. */
+/** A table as Markdown, with its first row as the heading. */
 export function toTable(rows: readonly (readonly string[])[]): string {
   const columns = rows.reduce((most, row) => Math.max(most, row.length), 0)
   if (columns === 0) return ''
@@ -12,7 +12,7 @@ export function toTabbed(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => row.map((cell) => cell.replace(/[\t\r\n]+/g, ' ')).join('\t')).join('\n')
 }
 
-/** A block of code whose fence is longer than any in it. */
+/** A block of code whose fence is longer than any inside. */
 export function fenced(text: string, language = ''): string {
   const fence = '`'.repeat(Math.max(3, ...(text.match(/`+/g) ?? []).map((run) => run.length + 1)))
   return `${fence}${language}\n${text.replace(/\n$/, '')}\n${fence}`
@@ -32,11 +32,11 @@ interface Frame {
   readonly rows: string[][]
   /** Columns that a cell takes. */
   readonly span: number
-  /** Its content so far; joined once, as long documents have many pieces. */
+  /** Its content so far. It is joined once, because long documents have many pieces. */
   readonly pieces: string[]
 }
 
-/** How often a spanning cell is repeated as an empty one, whatever the document claims. */
+/** Most columns that a cell spans, whatever the document claims. */
 const maxSpan = 100
 
 export interface MarkdownOptions {
@@ -45,7 +45,7 @@ export interface MarkdownOptions {
   readonly withoutTables?: boolean | undefined
 }
 
-/** Markdown of HTML that a converter of Office files wrote: headings, paragraphs, lists, tables, links, emphasis. Other tags are left out. */
+/** Markdown of HTML from a converter of Office files: headings, paragraphs, lists, tables, links, emphasis. Other tags are left out. */
 export function htmlToMarkdown(html: string, { plain = false, withoutTables = false }: MarkdownOptions = {}): string {
   const frames: Frame[] = [frame('', '')]
   const lists: { ordered: boolean; items: number }[] = []
@@ -107,7 +107,7 @@ export function htmlToMarkdown(html: string, { plain = false, withoutTables = fa
     return text.replace(inner, () => `${mark}${inner}${mark}`)
   }
 
-  /** Markdown has no table in a cell of another. */
+  /** Writes a table. Markdown has no table inside a cell, so a nested table becomes a list. */
   function table(rows: readonly string[][]): string {
     if (tableOf() !== undefined) return rows.map((row) => row.join(', ')).join('; ')
     return plain ? toTabbed(rows) : toTable(rows)

@@ -4,11 +4,11 @@ export interface Page {
   readonly content: string
   readonly offset: number
   readonly total: number
-  /** Where the next page begins; null at the end. */
+  /** Start of the next page; null at the end. */
   readonly nextOffset: number | null
 }
 
-/** A piece of a text of at most `limit` characters. It ends at a line's end where one is near, and never within a character. */
+/** A piece of a text of at most `limit` characters. It ends at a line's end if one is near, and never within a character. */
 export function pageOfText(file: string, text: string, { offset, limit }: { offset: number; limit: number }): Page {
   refuseBehindEnd(file, offset, text.length, 'characters')
   const start = isLowSurrogate(text, offset) ? offset - 1 : offset
@@ -29,7 +29,7 @@ export interface PageOfParts {
   readonly notices: readonly string[]
 }
 
-/** Some of the parts of a document (its pages, its slides): at most `limit`, and as many as have `maxCharacters` together, but one at least. */
+/** Some parts of a document, such as its pages or slides: at most `limit`, and as many as fit in `maxCharacters`, but at least one. */
 export async function pageOfParts(
   file: string,
   document: { readonly unit: 'pages' | 'slides'; readonly total: number; part(index: number): string | Promise<string> },

@@ -1,9 +1,9 @@
-/** A document that cannot be read as asked. Its message is a whole sentence for the model, with what to do instead. */
+/** The error for a document that cannot be read as asked. Its message is a whole sentence for the model, with a remedy. */
 export class Unreadable extends Error {
   override readonly name = 'Unreadable'
 }
 
-/** Calls a foreign reader. What it throws at a damaged file becomes a sentence that names the file. */
+/** Calls a foreign reader. Its error for a damaged file becomes a sentence that names the file. */
 export async function readWith<Value>(file: string, format: string, reader: () => Value | Promise<Value>): Promise<Value> {
   try {
     return await reader()

@@ -22,7 +22,7 @@ interface Answer {
   readonly text: string
 }
 
-/** Sends bytes as they are; headers of the newer era where it is asked for. */
+/** Sends bytes as they are, with headers of the newer era if asked for. */
 async function send(body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Answer> {
   const response = await fetch(server.url, {
     method: 'POST',
@@ -32,7 +32,7 @@ async function send(body: string | Uint8Array, headers: Record<string, string> =
   return { status: response.status, text: await response.text() }
 }
 
-/** A call in the older era, whose arguments are JSON as it is written. */
+/** A call in the older era, whose arguments are the given JSON text. */
 const call = (input: string, name = 'notes-server__count', id = '1') =>
   `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":${JSON.stringify(name)},"arguments":${input}}}`
 const nested = (depth: number, open = '[', close = ']') => `${open.repeat(depth)}${close.repeat(depth)}`

@@ -6,13 +6,13 @@ import type { Lease } from '../leases/lease.ts'
 import type { OfferedTool } from './offered-tools.ts'
 import { runTool, type ToolWorld } from './run-tool.ts'
 
-/** Who calls, and what may be called. */
+/** A caller, and the tools that it may call. */
 export interface Caller {
   readonly auth: AuthInfo
   readonly tools: readonly OfferedTool[]
-  /** Names a shell within the lease. */
+  /** Name of a shell within the lease. */
   readonly session: string
-  /** Opens the lease of a client that came without one, at its first call of a tool. */
+  /** Returns the lease; a client without one gets it at its first call of a tool. */
   lease(): Lease
 }
 
@@ -28,10 +28,10 @@ export interface McpEndpointOptions {
   readonly maxBodyBytes: number
 }
 
-/** MCP over streamable HTTP in both eras of the protocol; every request has a server of its own, and state only in its lease. */
+/** MCP over streamable HTTP, in both eras of the protocol. Every request has a server of its own; only its lease has state. */
 export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): McpEndpoint {
   const calls = { total: 0, errors: 0 }
-  /** In the older era another request cancels a call, by the id that its client gave it. */
+  /** Controllers of running calls. In the older era another request cancels a call, by the id that its client gave it. */
   const running = new Map<string, AbortController>()
 
   function createServer(caller: Caller): Server {
@@ -73,7 +73,7 @@ export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): 
   })
   const serve = toNodeHandler(handler, {
     maxRequestBodySize: maxBodyBytes,
-    // A client may leave in the middle of its request, which is no error of the server.
+    // A client may leave in the middle of its request; that is no error of the server.
     onerror: (error) => (error as NodeJS.ErrnoException).code === 'ECONNRESET' || world.onError(error),
   })
   return {

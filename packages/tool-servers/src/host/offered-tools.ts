@@ -4,7 +4,7 @@ import type { Tool as ToolListing } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import type { ServerTool, ToolServer } from '../tool-server.ts'
 
-/** A tool under the name by which it is called: `server__tool`. */
+/** A tool, under the name by which it is called: `server__tool`. */
 export interface OfferedTool {
   readonly server: ToolServer
   readonly tool: ServerTool
@@ -14,13 +14,13 @@ export interface OfferedTool {
 /** The servers that an environment offers. */
 export interface Offer {
   readonly servers: readonly ToolServer[]
-  /** Names of servers, aliases resolved. Throws LEASE_INVALID for one that is not there. */
+  /** Resolves aliases in names of servers. Throws LEASE_INVALID for an unknown server. */
   resolve(names: readonly string[]): readonly string[]
-  /** The tools of those servers, or of all, in the order of the table whatever the order of the names. */
+  /** The tools of these servers, or of all. They are in the order of the table, whatever the order of the names. */
   tools(names: readonly string[] | undefined): readonly OfferedTool[]
 }
 
-/** Throws CONFIG_INVALID where two servers have one name. */
+/** Creates an offer. Throws CONFIG_INVALID if two servers have one name. */
 export function createOffer(servers: readonly ToolServer[], aliases: Readonly<Record<string, string>>): Offer {
   const offered = servers.flatMap((server) => server.tools.map((tool) => offer(server, tool)))
   const names = servers.map(({ name }) => name)

@@ -31,53 +31,59 @@ export interface EnvironmentServerOptions {
   readonly tls?: TlsIdentity | undefined
   /** Allows plain HTTP beyond loopback. */
   readonly insecure?: boolean | undefined
-  /** Names beside those of loopback that requests may have in `Host` and pages in `Origin`. */
+  /** Names besides those of loopback that requests may have in `Host` and pages in `Origin`. */
   readonly allowedHosts?: readonly string[] | undefined
-  /** Where clients reach the MCP endpoint, behind a proxy for instance; tokens are for this address alone. Its own address and `/mcp` by default. */
+  /**
+   * Address at which clients reach the MCP endpoint, for instance behind a proxy. Tokens are valid only for this address.
+   * Default: its own address and `/mcp`.
+   */
   readonly publicUrl?: string | undefined
-  /** The caller closes sandbox, parsers and outward calls. */
+  /** The caller closes sandbox, parsers and outward. */
   readonly sandbox: Sandbox
   readonly parsers: ParserJail
   readonly outward: Outward
   readonly models?: Readonly<Partial<Record<ModelRole, ModelSettings>>> | undefined
-  /** Every server of the table by default. */
+  /** Servers to offer. Default: every server of the table. */
   readonly servers?: readonly ToolServer[] | undefined
-  /** What a workspace has where its lease asks for nothing. */
+  /** Limits of a workspace if its lease asks for none. */
   readonly quota?: Partial<WorkspaceLimits> | undefined
-  /** The most that a lease may ask for. Sixteen times what a jail has by default: 16 GiB of memory, 4 GiB of files, 2,048 processes, 960 s, 1 MiB of output. */
+  /**
+   * Most that a lease may ask for. Default: sixteen times what a jail has, which is 16 GiB of memory, 4 GiB of files, 2,048
+   * processes, 960 s, 1 MiB of output.
+   */
   readonly maxQuota?: Partial<WorkspaceLimits> | undefined
-  /** PEM file of the key that signs tokens, made where there is none. Without it every token ends with the server. */
+  /** PEM file of the key that signs tokens, created if missing. Without it every token ends with the server. */
   readonly keyFile?: string | undefined
-  /** How long the connection token lives; 30 days by default. */
+  /** How long the connection token lives. Default: 30 days. */
   readonly connectionTtlMs?: number | undefined
-  /** How long a rollout's token lives, and a lease that nobody calls; 30 minutes by default, an hour at most. */
+  /** How long a rollout's token lives, and an idle lease. Default: 30 minutes; at most an hour. */
   readonly leaseTtlMs?: number | undefined
-  /** Open leases at one time; 1,024 by default. */
+  /** Most open leases at once. Default 1,024. */
   readonly maxLeases?: number | undefined
-  /** Longest time of one call; 600,000 by default. */
+  /** Longest time of one call. Default 600,000. */
   readonly callTimeoutMs?: number | undefined
-  /** Longest MCP request, in bytes; 4 MiB by default. */
+  /** Longest MCP request, in bytes. Default: 4 MiB. */
   readonly maxBodyBytes?: number | undefined
-  /** Largest file that may be put into a workspace; 64 MiB by default. */
+  /** Largest file that may be put into a workspace. Default: 64 MiB. */
   readonly maxFileBytes?: number | undefined
-  /** What a person should know beside the notices of the sandbox, for the status. */
+  /** Notices for a person in the status, besides those of the sandbox. */
   readonly notices?: readonly string[] | undefined
-  /** Called with errors that no tool should throw, with what made a workspace fail, and with workspaces that could not be removed. */
+  /** Called with errors that no tool should throw, with the failures of workspaces, and with errors of their removal. */
   readonly onError?: ((error: Error) => void) | undefined
 }
 
 export interface EnvironmentServer {
   /** Address of the MCP endpoint. */
   readonly url: string
-  /** May open leases, and call tools without one. */
+  /** Token that may open leases, and call tools without one. */
   readonly connectionToken: string
   status(): EnvironmentStatus
   /**
-   * Takes an error that nobody caught, such as one that a callback of a stream or of a timer threw: it is reported, and ends the lease in
-   * whose work it was thrown. For `uncaughtException` and `unhandledRejection` of a process that serves nothing else.
+   * Takes an uncaught error, such as one from a callback of a stream or of a timer. It is reported, and ends the lease in whose work it was
+   * thrown. Use it for `uncaughtException` and `unhandledRejection` of a process that serves nothing else.
    */
   contain(error: unknown): void
-  /** Frees the port, then ends every lease; resolves when their processes and files are gone. */
+  /** Frees the port, then ends every lease. Resolves when their processes and files are gone. */
   close(): Promise<void>
 }
 
@@ -102,8 +108,8 @@ const dayMs = 86_400_000
 const longestSession = 1_024
 
 /**
- * Serves tools over MCP at `/mcp`, each lease with a workspace of its own, and the leases at `/v1/leases`. Rejects with
- * CONFIG_INVALID, as for an address beyond loopback without TLS, and with GATEWAY_PORT_IN_USE.
+ * Serves tools over MCP at `/mcp`, with a workspace for each lease, and the leases at `/v1/leases`. Rejects with CONFIG_INVALID, for
+ * instance for an address beyond loopback without TLS, and with GATEWAY_PORT_IN_USE.
  */
 export async function openEnvironmentServer(options: EnvironmentServerOptions): Promise<EnvironmentServer> {
   const { sandbox, outward, models = {}, servers = toolServers, allowedHosts = [], leaseTtlMs = longestLeaseMs / 2 } = options
@@ -172,7 +178,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     }
   }
 
-  /** Throws for an unknown lease, for unknown servers, and for servers that the token does not open. */
+  /** Reads the caller of a request. Throws for an unknown lease, for unknown servers, and for servers that the token does not open. */
   function toCaller(request: IncomingMessage, auth: AuthInfo): Caller {
     const { mcp_servers: selection, session_id: session = '' } = request.headers
     if (typeof session !== 'string' || session.length > longestSession)
@@ -249,7 +255,10 @@ class ScopeError extends OAuthError {
   }
 }
 
-/** Answers a request that is not served: a token by the challenge of OAuth, the rest by an ErrorRecord, which MCP clients read as an error of JSON-RPC. */
+/**
+ * Answers a request that is refused: a bad token with the challenge of OAuth, anything else with an ErrorRecord, which MCP
+ * clients read as an error of JSON-RPC.
+ */
 async function refuse(request: IncomingMessage, response: ServerResponse, cause: unknown): Promise<void> {
   if (cause instanceof OAuthError) {
     const challenge = bearerAuthChallengeResponse(cause, cause instanceof ScopeError ? { requiredScopes: [cause.scope] } : {})

@@ -6,16 +6,16 @@ import { type ModelSettings, openToolModel } from '../settings/models.ts'
 import type { ModelRole, ServerToolContext } from '../tool-server.ts'
 import type { OfferedTool } from './offered-tools.ts'
 
-/** The parts that tools use beside the workspace of their lease. */
+/** Parts that tools use besides the workspace of their lease. */
 export interface ToolWorld {
-  /** Of the workspaces. */
+  /** Tier of the workspaces. */
   readonly tier: SandboxTier
   readonly outward: Outward
   readonly parsers: ParserJail
   readonly models: Readonly<Partial<Record<ModelRole, ModelSettings>>>
   /** Longest time of one call. */
   readonly callTimeoutMs: number
-  /** Calls of one lease at one time. */
+  /** Most calls of one lease at once. */
   readonly maxCalls: number
   /** Called with errors that no tool should throw. */
   readonly onError: (error: Error) => void
@@ -31,12 +31,12 @@ export interface ToolRun {
   readonly signal: AbortSignal
 }
 
-/** Cuts at the number of parts, so that many errors are not many kilobytes for a model to read. */
+/** Most problems that an answer shows, so that many errors do not make many kilobytes for a model to read. */
 const shownProblems = 5
 
 /**
- * Runs a tool. A problem that the model can react to is a result with `isError`. A workspace that is gone or cannot be opened
- * rejects with a ProtocolError whose data is an ErrorRecord; one that is gone ends the lease.
+ * Runs a tool. A problem that the model can react to is a result with `isError`. If a workspace is gone or cannot be opened, it rejects
+ * with a ProtocolError whose data is an ErrorRecord; a workspace that is gone ends the lease.
  */
 export async function runTool({ offered, input, lease, session, signal }: ToolRun, world: ToolWorld): Promise<CallToolResult> {
   if (lease.ended) throw toProtocolError(lease.ended)
@@ -82,7 +82,7 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
   }
 }
 
-/** The parsers, of which a lease takes a few at a time, so that many documents of one do not hold up those of another. */
+/** The parsers for a lease, which takes only a few at a time, so that many documents of one lease do not hold up those of another. */
 function parsersOf({ parserPlaces }: Lease, parsers: ParserJail): ParserJail {
   return {
     ...parsers,
@@ -97,7 +97,7 @@ function parsersOf({ parserPlaces }: Lease, parsers: ParserJail): ParserJail {
   }
 }
 
-/** What a model that was trained on other tools has to read, so that it does not count on an argument that does nothing. */
+/** Remarks on arguments without effect, so that a model trained on other tools does not rely on them. */
 function ignoredArguments({ tool }: OfferedTool, input: unknown): string[] {
   const names = Object.keys(input ?? {}).filter((name) => !Object.hasOwn(tool.input.shape, name))
   const shown = names.slice(0, shownProblems).map((name) => `no argument ${JSON.stringify(name.slice(0, 100))}`)

@@ -16,31 +16,31 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   ENVIRONMENT_START_FAILED: 503,
 }
 
-/** A request for a lease is small; a file may not be. */
+/** Longest request for a lease, which is small; a file may be larger. */
 const maxOpenBytes = 65_536
 
 /** Longest time of a command that sets a workspace up. */
 const commandMs = 600_000
-/** What an error shows of a command's output, in characters. */
+/** Most characters of a command's output that an error shows. */
 const shownOutput = 2_000
 
-/** Cuts at the number of parts, so that a body of many errors is not many kilobytes of answer. */
+/** Most problems that an answer shows, so that a body of many errors does not make an answer of many kilobytes. */
 const shownProblems = 5
 
 export interface LeaseRoutesOptions {
   readonly leases: LeaseTable
   /** Largest file that may be put into a workspace. */
   readonly maxFileBytes: number
-  /** Throws LEASE_INVALID for a server that is not there. */
+  /** Throws LEASE_INVALID for an unknown server. */
   readonly checkServers: (names: readonly string[]) => void
-  /** The answer with a new token; the time of the lease begins again. */
+  /** Makes the answer with a new token, and starts the time of the lease again. */
   readonly toAnswer: (lease: Lease) => Promise<LeaseAnswer>
 }
 
-/** Answers an authorised request for `/v1/leases` and the paths below; `path` has no query and is split. */
+/** Answers an authorised request for `/v1/leases` and the paths below. `path` is split and has no query. */
 export type LeaseRoutes = (request: IncomingMessage, response: ServerResponse, path: readonly string[]) => Promise<void>
 
-/** `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, `PUT /v1/leases/{id}/files/{name}`, `POST /v1/leases/{id}/commands`. */
+/** Serves `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, `PUT /v1/leases/{id}/files/{name}`, `POST /v1/leases/{id}/commands`. */
 export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer }: LeaseRoutesOptions): LeaseRoutes {
   async function open(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const opening = await readJson(request, response, 'LeaseOpen', LeaseOpen)
@@ -85,7 +85,7 @@ export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer
     response.writeHead(204).end()
   }
 
-  /** A problem that the caller can correct becomes LEASE_INVALID; a workspace that is gone ends the lease. */
+  /** Works in a workspace. A problem that the caller can correct becomes LEASE_INVALID; a workspace that is gone ends the lease. */
   async function inWorkspace(lease: Lease, work: (workspace: Workspace) => Promise<void>): Promise<void> {
     const release = lease.use()
     try {
@@ -102,7 +102,7 @@ export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer
   async function put(request: IncomingMessage, response: ServerResponse, id: string, name: string): Promise<void> {
     const lease = find(id)
     const { 'content-length': length } = request.headers
-    // A body of unknown size is read whole: a file of which a part is missing would look like another.
+    // A body of unknown size is read whole, because a file with a missing part would look like a different one.
     const bytes =
       length === undefined
         ? await readWhole(request, response, maxFileBytes)

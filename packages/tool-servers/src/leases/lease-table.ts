@@ -7,21 +7,24 @@ export interface LeaseTableOptions {
   readonly sandbox: Sandbox
   /** What a workspace has where its lease asks for nothing. */
   readonly quota: Partial<WorkspaceLimits>
-  /** The most that a lease may ask for. */
+  /** Most that a lease may ask for. */
   readonly maxQuota: WorkspaceLimits
-  /** An idle lease ends after this. */
+  /** Time after which an idle lease ends. */
   readonly ttlMs: number
-  /** Open leases at one time. */
+  /** Most open leases at once. */
   readonly maxLeases: number
   /** Called with a workspace that could not be removed. */
   readonly onError: (error: Error) => void
 }
 
-/** The leases of a server, and those that have ended not long ago. */
+/** The leases of a server, and those that have ended recently. */
 export interface LeaseTable {
-  /** The lease of an attempt. An older attempt of the rollout ends first; one that has ended is never opened again. */
+  /** Opens the lease of an attempt. An older attempt of the rollout ends first. An attempt whose lease has ended never gets another. */
   open(request: LeaseOpen): Promise<Lease>
-  /** The lease of a client that came without one, by the name of its session. A session without a name begins anew when it has ended. */
+  /**
+   * Returns the lease of a client that came without one, by the name of its session. A session without a name
+   * begins anew when it has ended.
+   */
   session(name: string): Lease
   find(id: string): Lease | undefined
   /** Ends leases that have been idle for too long. */
@@ -31,7 +34,7 @@ export interface LeaseTable {
   close(): Promise<void>
 }
 
-/** How many ended leases are remembered, so that none of them is opened again. */
+/** Number of ended leases that are remembered, so that none is opened again. */
 const rememberedLeases = 10_000
 
 export function createLeaseTable({ sandbox, quota, maxQuota, ttlMs, maxLeases, onError }: LeaseTableOptions): LeaseTable {
@@ -126,7 +129,7 @@ export function createLeaseTable({ sandbox, quota, maxQuota, ttlMs, maxLeases, o
     },
     list: () => [...open],
     async close() {
-      // Those that end already are waited for, too.
+      // Leases that are already ending are also waited for.
       await Promise.all([...byId.values()].map((lease) => lease.end(lost('The environment server was stopped.'))))
     },
   }

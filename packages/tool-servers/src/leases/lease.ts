@@ -3,15 +3,15 @@ import { availableParallelism } from 'node:os'
 import { createSlots, type Sandbox, type Shell, type Slots, ToolError, type Workspace, type WorkspaceLimits } from '@aworld-train/core'
 import { type TrainError, toTrainError } from '@aworld-train/protocol'
 
-/** Shells of one lease; each is a process, or a part of one. */
+/** Most shells of one lease. Each is a process, or a part of one. */
 const maxShells = 64
 
-/** Parsers that run at one time for one lease: those of another find a place beside them. */
+/** Most parsers that run at once for one lease, so that others find a place. */
 const maxParsers = Math.max(1, Math.floor(availableParallelism() / 2))
 
 const working = new AsyncLocalStorage<Lease>()
 
-/** The lease in whose work this runs, also in callbacks of streams and timers that the work began. */
+/** The lease in whose work this runs, even in callbacks of streams and timers that the work began. */
 export const leaseOfWork = (): Lease | undefined => working.getStore()
 
 export interface LeaseOptions {
@@ -20,22 +20,22 @@ export interface LeaseOptions {
   readonly attempt: number
   /** `null` for a client that came without a lease. */
   readonly task: string | null
-  /** Tool servers that may be used, by their names; all of them when absent. */
+  /** Names of the tool servers that may be used; all if absent. */
   readonly servers?: readonly string[] | undefined
   readonly limits: Partial<WorkspaceLimits>
   readonly sandbox: Sandbox
   readonly ttlMs: number
-  /** Called with what made the workspace fail, and with one that could not be removed. */
+  /** Called with the failure of the workspace, and with an error of its removal. */
   readonly onError: (error: Error) => void
 }
 
-/** Files and shells of one attempt. Each is made at its first use, and none is made anew once the lease has ended. */
+/** Files and shells of one attempt. Each is made at its first use, and none after the lease has ended. */
 export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' | 'task' | 'servers'> {
   readonly openedAt: number
   readonly expiresAt: number
-  /** Calls that run now. */
+  /** Number of running calls. */
   readonly running: number
-  /** Why it has ended; aborts its signal. */
+  /** The reason why it has ended, which also aborts its signal. */
   readonly ended: TrainError | null
   readonly signal: AbortSignal
   /** Its places among the parsers of the server. */
@@ -45,9 +45,9 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   shell(session: string): Promise<Shell>
   /** Begins a call and returns the function that ends it. The time of the lease begins again at both moments. */
   use(): () => void
-  /** Runs work of the lease, which what it begins belongs to. */
+  /** Runs work of the lease. Everything that the work begins belongs to the lease. */
   work<Value>(work: () => Value): Value
-  /** Ends calls and processes, and removes files; resolves when they are gone. The first reason is kept. */
+  /** Ends calls and processes, and removes files. Resolves when they are gone. The first reason is kept. */
   end(reason: TrainError): Promise<void>
 }
 
@@ -67,7 +67,7 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
       opened = lease
         .work(() => sandbox.workspace({ limits }, ending.signal))
         .catch((cause: unknown) => {
-          // A workspace that could not be opened is tried again at the next call.
+          // The next call tries again to open the workspace.
           opened = null
           throw toTrainError(cause, 'ENVIRONMENT_START_FAILED')
         })

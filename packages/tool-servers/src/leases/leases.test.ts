@@ -333,7 +333,7 @@ it.each([
 
 it.each(['//', '//v1/leases', '//[/'])('the path %s is answered with 404', async (path) => {
   const server = await start()
-  // `fetch` reads such a path as the name of a host.
+  // `fetch` would read such a path as the name of a host.
   const asking = httpRequest(new URL(server.url), { path, headers: { authorization: `Bearer ${server.connectionToken}` } }).end()
   const [response] = (await once(asking, 'response')) as [IncomingMessage]
   response.resume()

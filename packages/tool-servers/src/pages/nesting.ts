@@ -1,11 +1,11 @@
-/** Elements that end by themselves, or where the next begins. */
+/** Elements that end by themselves, or where the next one begins. */
 const shallow = new Set(
   'area base br col embed hr img input link meta param source track wbr p li dt dd option optgroup tr td th thead tbody tfoot colgroup rp rt'.split(
     ' ',
   ),
 )
 
-/** How deeply the elements of an HTML text lie within each other, about: enough to know a page that would take minutes to read. */
+/** Approximate depth to which elements of an HTML text are nested. It recognises a page that would take minutes to read. */
 export function nestingOf(html: string): number {
   let depth = 0
   let deepest = 0

@@ -2,7 +2,7 @@ import TurndownService, { type TurndownNode } from 'turndown'
 import { toTable } from '../documents/markdown.ts'
 
 export interface NodeMarkdownOptions {
-  /** What relative addresses are relative to. */
+  /** Base of relative addresses. */
   readonly baseUrl: string
   /** Whether the addresses of links and images are kept. */
   readonly links: boolean
@@ -11,21 +11,21 @@ export interface NodeMarkdownOptions {
 
 const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim()
 
-/** The address that a link or an image leads to; null where a model could do nothing with it. */
+/** The address that a link or an image leads to; null if it is useless to a model. */
 function resolve(address: string | null, baseUrl: string): string | null {
   if (!address || address.startsWith('#') || !URL.canParse(address, baseUrl)) return null
   const { protocol, href } = new URL(address, baseUrl)
   return protocol === 'http:' || protocol === 'https:' ? href : null
 }
 
-/** A table that shows data; others only place parts of a page. */
+/** Whether a table shows data. Other tables only place parts of a page. */
 const isData = (table: TurndownNode) => [...table.querySelectorAll('table')].length === 0 && [...table.querySelectorAll('tr')].length > 1
 
-/** End of a cell, and of a row, while a table is put together. */
+/** Marks for the end of a cell and of a row while a table is put together. */
 const cellEnd = '\u001f'
 const rowEnd = '\u001e'
 
-/** A table's caption, and what its rows hold. */
+/** The text of a table: its caption and the contents of its rows. */
 function tableText(content: string): string {
   const rows = content.split(rowEnd).filter((row) => row.trim() !== '')
   const captions = rows.filter((row) => !row.includes(cellEnd)).map((row) => row.trim())

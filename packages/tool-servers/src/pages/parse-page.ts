@@ -7,11 +7,11 @@ import { nestingOf } from './nesting.ts'
 import { nodeToMarkdown } from './node-to-markdown.ts'
 
 export interface PageOptions {
-  /** The page as messages name it. */
+  /** Name of the page in messages. */
   readonly name: string
   readonly url: string
   readonly contentType: string
-  /** Its main text, or all of its body. */
+  /** Part to read: its main text, or its whole body. */
   readonly select: 'article' | 'body'
   /** Selectors of parts that are left out. */
   readonly drop?: readonly string[] | undefined
@@ -25,14 +25,17 @@ export interface ParsedPage extends Page {
   readonly title: string
 }
 
-/** An article shorter than this is more likely a banner that was taken for one. */
+/** A shorter article is more likely a banner that was taken for one. */
 const minArticleCharacters = 200
 
-/** Deeper pages are refused; those deeper than the second are read whole, since finding the main text takes the third power of their depth. */
+/**
+ * Pages deeper than the first limit are refused. Pages deeper than the second are read whole, because finding the main text takes
+ * the third power of their depth.
+ */
 const maxNesting = 1_000
 const maxArticleNesting = 250
 
-/** The encoding that a page names of itself, in its header or its first kilobyte. */
+/** The encoding that a page names, in its header or its first kilobyte. */
 function encodingOf(bytes: Buffer, contentType: string): string | null {
   const name = /charset\s*=\s*["']?([\w-]+)/i
   const label = name.exec(contentType)?.[1] ?? name.exec(bytes.toString('latin1', 0, 1024))?.[1]
@@ -43,7 +46,7 @@ function encodingOf(bytes: Buffer, contentType: string): string | null {
   }
 }
 
-/** Text of a page, a piece at a time. HTML becomes Markdown; other text stays as it is. */
+/** Reads the text of a page, one piece at a time. HTML becomes Markdown; other text stays as it is. */
 export default function parse(bytes: Buffer, options: PageOptions): ParsedPage {
   const { name, url, contentType, select, drop = [], links, images, ...place } = options
   const { text } = decodeText(name, bytes, encodingOf(bytes, contentType))
@@ -53,7 +56,7 @@ export default function parse(bytes: Buffer, options: PageOptions): ParsedPage {
   const nesting = nestingOf(text)
   if (nesting > maxNesting)
     throw new Unreadable(`${name} has elements ${nesting} deep in each other, which takes too long to read; use another source.`)
-  // A fragment without a document element would leave the document empty.
+  // Without a document element, a fragment would leave the document empty.
   const { document } = parseHTML(/<html[\s>]/i.test(text) ? text : `<html><body>${text}</body></html>`)
   for (const node of drop.length > 0 ? document.querySelectorAll(drop.join(',')) : []) node.remove()
   const title = (document.querySelector('title')?.textContent ?? '').replace(/\s+/g, ' ').trim()
@@ -62,7 +65,7 @@ export default function parse(bytes: Buffer, options: PageOptions): ParsedPage {
   const whole = () => toText(document.body ?? document.documentElement)
   if (select === 'body' || nesting > maxArticleNesting) return { title, ...pageOfText(name, whole(), place) }
 
-  // Readability takes the document apart, so the whole page is written down before.
+  // Readability takes the document apart, so the whole page is written first.
   const body = whole()
   const article = new Readability<unknown>(document, { serializer: (node) => node }).parse()
   const content = article?.content ? toText(article.content) : ''

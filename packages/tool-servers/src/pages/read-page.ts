@@ -13,10 +13,10 @@ export const pageOffset = z
 
 export const pageLimit = z.int().min(200).max(50_000).default(10_000).describe('At most this many characters.')
 
-/** What every answer about a page says of its place in the whole. */
+/** Fields in every answer about a page that give its content and its place in the whole. */
 export const pageFields = { content: z.string(), offset: z.int(), total: z.int(), nextOffset: z.int().nullable() }
 
-/** Reads what was fetched, in the parser jail. */
+/** Reads a fetched page in the parser jail. */
 export async function readPage(
   response: OutwardResponse,
   options: Omit<PageOptions, 'contentType'>,
@@ -32,7 +32,7 @@ export async function readPage(
   return page as ParsedPage
 }
 
-/** A page as the model reads it: its heading, its text, and how to go on. */
+/** The text of a page for the model: its heading, its text, and how to go on. */
 export function pageText(
   heading: string,
   page: { readonly content: string; readonly offset: number; readonly total: number; readonly nextOffset: number | null },

@@ -1,5 +1,5 @@
 declare module 'turndown' {
-  /** The parts of a node that rules look at. */
+  /** The parts of a node that rules use. */
   export interface TurndownNode {
     readonly nodeName: string
     readonly textContent: string

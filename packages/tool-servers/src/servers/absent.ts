@@ -8,7 +8,7 @@ const absent = (name: string, scope: ToolScope, description: string): ToolServer
   tools: [],
 })
 
-/** Servers that AWorld's environment has and this one has not. An agent that asks for them beside others gets no tools of theirs. */
+/** Servers that AWorld's environment has and this one lacks. An agent that asks for them beside others gets no tools of theirs. */
 export const absentServers: readonly ToolServer[] = [
   absent('browser-server', 'web', 'Operates a browser.'),
   absent('media-audio-server', 'files', 'Transcribes and trims audio.'),

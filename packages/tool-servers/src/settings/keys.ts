@@ -3,11 +3,11 @@ import { modelRoles } from '../tool-server.ts'
 /** A variable of the environment's `.env`. */
 export interface SettingKey {
   readonly name: string
-  /** What it is for, for the template and the reference; one line. */
+  /** Its purpose in one line, for the template and the reference. */
   readonly purpose: string
-  /** Its value in the template; a placeholder counts as not set. */
+  /** Its value in the template. A placeholder counts as not set. */
   readonly template: string
-  /** Why the key has no effect here, where AWorld's file has it; a person is told. */
+  /** The reason why a key of AWorld's file has no effect here, which a person is told. */
   readonly unused?: string
 }
 

@@ -11,7 +11,7 @@ afterEach(async () => {
 
 const question = { system: 'Be brief.', user: 'How far?', temperature: 0 }
 
-/** What the model of a role says where its server answers so. */
+/** The answer of a role's model whose server answers like this. */
 async function complete(answer: (body: string, authorization: string) => StandInAnswer): Promise<string> {
   const server = await openStandIn(({ body, headers }) => answer(body, String(headers.authorization)))
   const values = new Map([

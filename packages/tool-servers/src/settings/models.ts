@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { jsonAnswer } from '../json-answer.ts'
 import type { ModelRole, ToolModel } from '../tool-server.ts'
 
-/** Where the model of a role is, as its three variables say. */
+/** The model of a role, as its three variables describe it. */
 export interface ModelSettings {
   /** Base URL of a Chat Completions API, `…/v1`. */
   readonly baseUrl: string
@@ -11,10 +11,10 @@ export interface ModelSettings {
   readonly apiKey?: string | undefined
 }
 
-/** Name of the service that the model of a role is reached as. */
+/** Name of the service for the model of a role. */
 export const modelService = (role: ModelRole): string => `${role}-model`
 
-/** The model of a role; `null` where its base URL or name is not set. */
+/** The model of a role; `null` if its base URL or name is not set. */
 export function modelSettings(values: ReadonlyMap<string, string>, role: ModelRole): ModelSettings | null {
   const prefix = `${role.toUpperCase()}_LLM`
   const baseUrl = values.get(`${prefix}_BASE_URL`)
@@ -22,15 +22,15 @@ export function modelSettings(values: ReadonlyMap<string, string>, role: ModelRo
   return baseUrl === undefined || model === undefined ? null : { baseUrl, model, apiKey: values.get(`${prefix}_API_KEY`) }
 }
 
-/** A chat completion, as far as it is read. */
+/** The used part of a chat completion. */
 const completion = z.object({ choices: z.tuple([z.object({ message: z.object({ content: z.string().min(1) }) })], z.unknown()) })
 
 /** How long a model may think about one answer. */
 const modelTimeoutMs = 120_000
 
 /**
- * The model of a role, asked through the services of `outward`, which add its key. Rejects with a ToolError where the role is not configured;
- * so does `complete` where the model answers with an error, with the status and the first words of the answer.
+ * Opens the model of a role through the services of `outward`, which add its key. Rejects with a ToolError if the role is not configured.
+ * `complete` does so if the model answers with an error, with the status and the beginning of the answer.
  */
 export async function openToolModel(
   role: ModelRole,

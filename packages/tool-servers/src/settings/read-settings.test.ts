@@ -13,7 +13,7 @@ function envFile(text: string): string {
   writeFileSync(file, text)
   return file
 }
-/** What a value says to take another key's. */
+/** A value that refers to another key's. */
 const to = (name: string) => `\${${name}}`
 const read = (text: string, variables: Record<string, string> = {}) => readSettings({ file: envFile(text), variables })
 

@@ -13,9 +13,9 @@ export interface Settings {
 }
 
 export interface SettingsSource {
-  /** The `.env` file; `null` where there is none. */
+  /** The `.env` file; `null` if there is none. */
   readonly file: string | null
-  /** Variables of the process; they win over the file. */
+  /** Variables of the process, which win over the file. */
   readonly variables: Readonly<Record<string, string | undefined>>
 }
 
@@ -23,8 +23,8 @@ const names: ReadonlySet<string> = new Set(settingKeys.map(({ name }) => name))
 const placeholder = /^<YOUR_\w+>$/
 
 /**
- * Reads the keys, `${NAME}` in values included. Throws CONFIG_INVALID for a file that cannot be read and for keys that refer to each other
- * in a circle.
+ * Reads the keys, including `${NAME}` in values. Throws CONFIG_INVALID for a file that cannot be read and for keys that
+ * refer to each other in a circle.
  */
 export function readSettings({ file, variables }: SettingsSource): Settings {
   const lines = file === null ? {} : parseEnv(readText(file))

@@ -3,17 +3,17 @@ import type { OutwardOptions, OutwardService, RateLimits } from '@aworld-train/h
 /** A service that tools use, and the variables with its address and key. */
 export interface ServiceSetting {
   readonly service: string
-  /** Its default address; absent where only the operator knows one. */
+  /** Its default address; absent if only the operator knows one. */
   readonly baseUrl?: string | undefined
   readonly baseUrlVariable: string
   readonly key?: ServiceKey | undefined
-  /** Parameters of every request, by the variables that hold them. Without them it is not configured. */
+  /** Parameters of every request, by the variables that hold them. Without them the service is not configured. */
   readonly query?: Readonly<Record<string, string>> | undefined
-  /** Limits that its terms set for its own address; another address that the operator names has no limits. */
+  /** Limits that its terms set for its own address. Another address that the operator names has no limits. */
   rate?(values: ReadonlyMap<string, string>): RateLimits
 }
 
-/** A key that has to be set, and how it is sent. */
+/** A required key, and how it is sent. */
 export interface ServiceKey {
   readonly variable: string
   readonly send: { readonly header: string; readonly scheme: string } | { readonly parameter: string }
@@ -75,7 +75,7 @@ function toService(setting: ServiceSetting, values: ReadonlyMap<string, string>)
     : { name, baseUrl, query: { ...filled, [send.parameter]: secret }, rate, secrets: [secret] }
 }
 
-/** The services that are configured, and how we name ourselves to everybody. */
+/** The configured services, and the user agent that every server gets. */
 export function outwardSettings(
   values: ReadonlyMap<string, string>,
 ): Pick<OutwardOptions, 'services'> & { readonly web: { readonly userAgent: string } } {

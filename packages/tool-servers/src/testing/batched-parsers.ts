@@ -1,7 +1,7 @@
 import { type ParserJail, ToolError } from '@aworld-train/core'
 import type { ParserCall, default as parseMany } from './parse-many.ts'
 
-/** A jail in which up to `size` calls that are made at once share a process. */
+/** A jail in which up to `size` simultaneous calls share a process. */
 export function batchedParsers(jail: ParserJail, size: number): ParserJail {
   let batch: { readonly calls: ParserCall[]; readonly bytes: Uint8Array[]; readonly answers: ReturnType<typeof parseMany> } | null = null
 

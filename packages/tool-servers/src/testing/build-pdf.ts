@@ -5,7 +5,7 @@ export interface PdfLine {
   readonly size: number
 }
 
-/** A PDF of these pages. With `encrypted`, its passwords are nobody's. */
+/** A PDF of these pages. With `encrypted`, nobody has its passwords. */
 export function buildPdf(pages: readonly (readonly PdfLine[])[], { encrypted = false } = {}): Buffer {
   const kids = pages.map((_, index) => `${4 + 2 * index} 0 R`).join(' ')
   const objects = [

@@ -3,7 +3,7 @@ import { LeaseAnswer } from '@aworld-train/protocol'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ConnectOptions, callTool, connectClient, leaseOpen, openTestServer, request, type TestServer } from './open-test-server.ts'
 
-/** What agents see of workspaces through MCP, on whatever tier. */
+/** Tests of workspaces as agents see them through MCP, on any tier. */
 export function describeLeasedShells(tier: string, open: () => Promise<Sandbox>): void {
   describe(`shells of leases: ${tier}`, () => {
     let server: TestServer

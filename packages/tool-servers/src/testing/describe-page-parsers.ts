@@ -7,7 +7,7 @@ import { html, openStandIn } from './stand-in.ts'
 import { callServerTool, type TestToolContext } from './tool-context.ts'
 import { openWebContext } from './web-context.ts'
 
-/** The parsers of pages and of arXiv's feed find in the jail what they need, and one page keeps no other from being read. */
+/** Tests that the parsers of pages and of arXiv's feed find what they need in the jail, and that no page keeps another from being read. */
 export function describePageParsers(name: string, open: () => Promise<ParserJail>): void {
   describe(`parsers of pages in ${name}`, () => {
     const closing: { close(): Promise<void> }[] = []

@@ -10,7 +10,7 @@ import { docx, paragraph, pptx, shape, workbook } from './office-files.ts'
 import { openFileContext } from './read-file.ts'
 import { callServerTool } from './tool-context.ts'
 
-/** Every parser of documents finds in the jail what it needs. */
+/** Tests that every parser of documents finds what it needs in the jail. */
 export function describeParsers(name: string, open: () => Promise<ParserJail>): void {
   describe(`parsers in ${name}`, () => {
     let parsers: ParserJail

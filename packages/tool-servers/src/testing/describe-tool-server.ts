@@ -7,9 +7,9 @@ import { callServerTool, openToolContext, type TestToolContext } from './tool-co
 
 export interface DescribeToolServerOptions {
   readonly server: ToolServer
-  /** A call of each tool that ends well. */
+  /** A successful call of each tool. */
   readonly examples: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-  /** Prepares a context: the files that the examples read, and what answers them in the place of the network. */
+  /** Prepares a context: the files that the examples read, and the answers in place of the network. */
   readonly open?: ((overrides: Partial<ServerToolContext>) => Promise<TestToolContext>) | undefined
   /** A call that takes long, to be cancelled. */
   readonly slow?: { readonly tool: string; readonly input: Readonly<Record<string, unknown>> } | undefined
@@ -72,7 +72,7 @@ export function describeToolServer({ server, examples, open = openToolContext, s
       expect(texts[1]).toBe(texts[0])
     })
 
-    // Where they run in a jail, each parse is a process.
+    // In a jail, each parse is a process.
     test('answers naughty strings with a result or an error for the model', { timeout: 600_000 }, async () => {
       for (const tool of server.tools)
         for (const [name, { type, anyOf }] of propertiesOf(tool))

@@ -3,15 +3,15 @@ import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign 
 export interface Parts {
   readonly header?: Record<string, unknown>
   readonly payload?: unknown
-  /** The server's own by default. */
+  /** Signs the token. Default: the server's own key. */
   readonly by?: (input: Buffer) => Buffer
 }
 
-/** Makes tokens of a server, right and wrong ones. */
+/** Makes valid and invalid tokens of a server. */
 export interface Forger {
   readonly key: KeyObject
   readonly audience: string
-  /** One that the server signed for the lease, with changes. */
+  /** A token that the server signed for the lease, with changes. */
   token(parts?: Parts): string
   /** Claims as the server writes them, with changes; `undefined` leaves one out. */
   claims(changes?: Record<string, unknown>): Record<string, unknown>
@@ -30,7 +30,7 @@ export interface ForgerOptions extends Pick<Forger, 'key' | 'audience'> {
   readonly scope?: string
 }
 
-/** For a server whose key and address are known. */
+/** A forger for a server whose key and address are known. */
 export function forger({ key, audience, lease, scope = 'files' }: ForgerOptions): Forger {
   const claims = (changes: Record<string, unknown> = {}) => ({
     scope,
@@ -53,7 +53,7 @@ export function forger({ key, audience, lease, scope = 'files' }: ForgerOptions)
   }
 }
 
-/** Tokens that open nothing, by what is wrong with them. */
+/** Tokens that open nothing, by their flaw. */
 export const forgeries: Readonly<Record<string, (forger: Forger) => string>> = {
   'no token at all': () => 'x.y.z',
   'alg none, unsigned': ({ token }) => token({ header: { alg: 'none' }, by: () => Buffer.alloc(0) }),

@@ -12,9 +12,9 @@ import { TrainError } from '@aworld-train/protocol'
 
 /** A sandbox whose workspaces are maps of files, and whose shells know `cd FOLDER`, `pwd` and `sleep`. */
 export interface MemorySandbox extends Sandbox {
-  /** Workspaces that are open, in the order of their opening. */
+  /** Open workspaces, in the order of their opening. */
   readonly open: readonly MemoryWorkspace[]
-  /** Why the next workspaces cannot be had. */
+  /** Makes later workspaces fail with `error`; null ends that. */
   refuse(error: Error | null): void
 }
 
@@ -22,7 +22,7 @@ export interface MemoryWorkspace extends Workspace {
   readonly options: WorkspaceOptions
   readonly files: ReadonlyMap<string, Buffer>
   readonly shells: number
-  /** Ends it as a jail that dies. */
+  /** Ends it as if its jail had died. */
   die(): void
 }
 

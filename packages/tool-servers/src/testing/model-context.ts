@@ -5,7 +5,9 @@ import type { ModelRole, ServerToolContext } from '../tool-server.ts'
 import { openStandIn, type StandInAnswer } from './stand-in.ts'
 import { openToolContext, type TestToolContext } from './tool-context.ts'
 
-/** The context of a tool that asks the model of a role, whose server answers as `answer` does. The body of each request is kept. */
+/**
+ * The context of a tool that asks the model of a role. The model's server answers as `answer` does, and the body of each request is kept.
+ */
 export async function openModelContext(
   role: ModelRole,
   answer: (body: ChatRequest) => StandInAnswer | null,

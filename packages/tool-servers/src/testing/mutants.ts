@@ -28,13 +28,13 @@ export interface Mutant {
 
 interface Edit {
   readonly kind: 'overwrite' | 'insert' | 'delete' | 'repeat' | 'cut'
-  /** Where, as a share of the bytes. */
+  /** Place of the edit, as a share of the bytes. */
   readonly at: number
   readonly length: number
   readonly token: string
 }
 
-/** What breaks readers: signs of each format, extremes of numbers, and characters that end strings or names. */
+/** Tokens that break readers: signs of each format, extremes of numbers, and characters that end strings or names. */
 const tokens = [
   '\0',
   '\xff\xfe',
@@ -83,7 +83,7 @@ const tokens = [
   'r:id="rId1"',
 ]
 
-/** A number of at least 0 and below 1; drawn evenly, unlike fast-check's own, which prefers the ends. */
+/** A number of at least 0 and below 1, drawn evenly. fast-check's own prefers the ends. */
 const share = fc.noBias(fc.integer({ min: 0, max: 99_999 })).map((part) => part / 100_000)
 
 const edits: fc.Arbitrary<readonly Edit[]> = fc.array(
@@ -105,7 +105,7 @@ function apply(bytes: Buffer, list: readonly Edit[]): Buffer {
     if (kind === 'overwrite') return Buffer.concat([before, inserted, current.subarray(start + inserted.length)])
     if (kind === 'insert') return Buffer.concat([before, inserted, piece, after])
     if (kind === 'repeat') return Buffer.concat([before, ...Array<Buffer>(length).fill(piece), after])
-    // Most cuts take a piece of the end alone, so that more than headers is left.
+    // Most cuts take only a piece of the end, so that more than headers is left.
     if (kind === 'cut') return current.subarray(0, Math.max(start, current.length - length))
     return Buffer.concat([before, after])
   }, bytes)
@@ -116,7 +116,7 @@ const rows = [
   ['Ulm', '126000'],
 ]
 
-/** The parts of a valid file of each format; one part where it is no archive. */
+/** The parts of a valid file of each format; one part if it is no archive. */
 const originals: readonly (readonly [server: ToolServer, files: Readonly<Record<string, string | Buffer>>])[] = [
   [csvServer, { csv: 'city,people,note\nUlm,126000,"a, b"\n"Bonn",336000,"c ""d"""\n' }],
   [csvServer, { tsv: 'a\tb\n1\t2\n3\t4\n' }],
@@ -140,7 +140,7 @@ function workbookFiles(): Record<string, Buffer> {
   return unpackStored(bytes)
 }
 
-/** Files of an archive that compresses nothing. */
+/** Unpacks an archive without compression. */
 function unpackStored(archive: Buffer): Record<string, Buffer> {
   const files: Record<string, Buffer> = {}
   for (let at = 0; archive.readUInt32LE(at) === 0x04034b50; ) {
@@ -152,7 +152,7 @@ function unpackStored(archive: Buffer): Record<string, Buffer> {
   return files
 }
 
-/** Files of every format with a few changes each: in the bytes of the file, or in one of its parts before it is packed. */
+/** Files of every format with a few changes each, in the bytes of the file or in one of its parts before packing. */
 export const mutants: fc.Arbitrary<Mutant> = fc
   .record({ original: fc.constantFrom(...originals), part: share, edits, packed: fc.boolean() })
   .map(({ original: [server, files], part, edits: list, packed }) => {

@@ -19,11 +19,11 @@ function contentTypes(parts: Readonly<Record<string, string>>): string {
   return `<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="png" ContentType="image/png"/>${rows.join('')}</Types>`
 }
 
-/** Paragraphs of WordprocessingML; a style is a heading's or a list's. */
+/** A paragraph of WordprocessingML, with the style of a heading or a list. */
 export const paragraph = (text: string, style = 'Normal') =>
   `<w:p><w:pPr><w:pStyle w:val="${style}"/></w:pPr><w:r><w:t xml:space="preserve">${text}</w:t></w:r></w:p>`
 
-/** A Word document's files around a body, with headings, a header, a footer, a footnote and an image. */
+/** The files of a Word document around a body, with headings, a header, a footer, a footnote and an image. */
 export function docxFiles(body: string): Record<string, string | Buffer> {
   return {
     '[Content_Types].xml': contentTypes({
@@ -56,7 +56,7 @@ export const docxImage =
 
 export const footnoteReference = '<w:p><w:r><w:t>See</w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r></w:p>'
 
-/** A shape with text; a name with "Title" makes it the slide's title. */
+/** A shape with text. A name with "Title" makes it the slide's title. */
 export const shape = (name: string, text: string) =>
   `<p:sp><p:nvSpPr><p:cNvPr id="2" name="${name}"/><p:cNvSpPr txBox="1"/><p:nvPr/></p:nvSpPr><p:spPr><a:xfrm><a:off x="0" y="0"/><a:ext cx="900" cy="900"/></a:xfrm><a:prstGeom prst="rect"/></p:spPr><p:txBody><a:bodyPr/><a:p><a:r><a:rPr/><a:t>${text}</a:t></a:r></a:p></p:txBody></p:sp>`
 
@@ -77,14 +77,14 @@ export const slideTable = (rows: readonly (readonly string[])[]) =>
 export const slideGroup = (content: string) =>
   `<p:grpSp><p:nvGrpSpPr><p:cNvPr id="9" name="group"/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr><a:xfrm><a:off x="0" y="0"/><a:ext cx="90" cy="90"/><a:chOff x="0" y="0"/><a:chExt cx="90" cy="90"/></a:xfrm></p:grpSpPr>${content}</p:grpSp>`
 
-/** The chart of `pptxFiles`, on the slide that has this. */
+/** A frame that puts the chart of `pptxFiles` on a slide. */
 export const slideChart = frame('chart', '<c:chart xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart" r:id="rId3"/>')
 
 const points = (values: readonly string[]) => values.map((value, index) => `<c:pt idx="${index}"><c:v>${value}</c:v></c:pt>`).join('')
 
 const chart = `<c:chartSpace xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"><c:chart><c:plotArea><c:barChart><c:barDir val="col"/><c:grouping val="clustered"/><c:ser><c:tx><c:strRef><c:strCache>${points(['Q1'])}</c:strCache></c:strRef></c:tx><c:cat><c:strRef><c:strCache>${points(['East', 'West'])}</c:strCache></c:strRef></c:cat><c:val><c:numRef><c:numCache>${points(['19.2', '21.4'])}</c:numCache></c:numRef></c:val></c:ser></c:barChart></c:plotArea></c:chart></c:chartSpace>`
 
-/** A presentation's files. Slides are shown in the order of this list, and stored in the reverse one. */
+/** The files of a presentation. Slides are shown in the order of this list and stored in the reverse order. */
 export function pptxFiles(contents: readonly { readonly shapes: string; readonly note?: string }[]): Record<string, string | Buffer> {
   const number = (index: number) => contents.length - index
   const tree = (content: string) =>

@@ -7,14 +7,14 @@ import { type EnvironmentServer, type EnvironmentServerOptions, openEnvironmentS
 import { defineTool, type ToolServer } from '../tool-server.ts'
 import { type MemorySandbox, memorySandbox } from './memory-sandbox.ts'
 
-/** Knows no service, and reaches nothing. */
+/** An Outward that knows no service and reaches nothing. */
 export const noOutward: Outward = {
   fetch: async () => Promise.reject(new ToolError('There is no network.')),
   service: async () => Promise.reject(new ToolError('There is no service.')),
   hasService: () => false,
 }
 
-/** Parses nothing. */
+/** A ParserJail that parses nothing. */
 export const noParsers: ParserJail = {
   notices: [],
   parse: async () => Promise.reject(new ToolError('There is no parser.')),
@@ -24,7 +24,7 @@ export const noParsers: ParserJail = {
 const Text = z.object({ text: z.string() })
 const Nothing = z.object({})
 
-/** What the calls of `wait` have met, in order. */
+/** Events of the calls of `wait`. */
 export type WaitEvent = 'begun' | 'cancelled'
 
 /** Two servers that keep lines in a file of the workspace, run commands, wait, and fail in every way. */
@@ -131,7 +131,7 @@ export async function connectClient(url: string, { era = 'modern', token, header
   return client
 }
 
-/** The text of a tool's answer, marked where it is an error. */
+/** The text of a tool's answer, marked if it is an error. */
 export async function callTool(client: Client, name: string, input: Record<string, unknown> = {}): Promise<string> {
   const { content, isError } = await client.callTool({ name, arguments: input })
   const text = content.map((part) => (part.type === 'text' ? part.text : part.type)).join('')

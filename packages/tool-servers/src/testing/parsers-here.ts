@@ -1,6 +1,6 @@
 import { type ParserJail, ToolError } from '@aworld-train/core'
 
-/** Calls parsers in this process, which is faster than a jail, and kept from nothing. */
+/** Calls parsers in this process, which is faster than a jail but isolates nothing. */
 export const parsersHere: ParserJail = {
   notices: [],
   async parse(module, bytes, options) {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 
 export interface StandInRequest {
   readonly method: string
-  /** Path and query; the origin is the stand-in's. */
+  /** Path and query, with the stand-in's origin. */
   readonly url: URL
   readonly headers: IncomingHttpHeaders
   readonly body: string
@@ -16,7 +16,7 @@ export interface StandInAnswer {
   readonly body: string | Buffer
 }
 
-/** A server on loopback that answers as somebody's service does. */
+/** A server on loopback that answers like a third party's service. */
 export interface StandIn {
   readonly url: string
   readonly requests: readonly StandInRequest[]
@@ -35,7 +35,7 @@ export const html = (body: string, status = 200): StandInAnswer => ({
   body,
 })
 
-/** One that `answer` has nothing for waits for ever. */
+/** Opens a stand-in. A request for which `answer` returns null waits for ever. */
 export async function openStandIn(answer: (request: StandInRequest) => StandInAnswer | null): Promise<StandIn> {
   const requests: StandInRequest[] = []
   const server = createServer(async (incoming, response) => {

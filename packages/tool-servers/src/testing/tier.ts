@@ -6,7 +6,7 @@ import { parsersHere } from './parsers-here.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where a suite has its tools run; in the simulation, with parsers in the process of the test, where it says nothing. */
+    /** Tier in which a suite runs its tools. By default they run in the simulation, with parsers in the process of the test. */
     tier?: 'bubblewrap'
   }
 }

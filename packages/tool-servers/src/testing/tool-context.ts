@@ -7,7 +7,7 @@ export interface TestToolContext extends ServerToolContext {
   close(): Promise<void>
 }
 
-/** What a tool gets from its lease: a workspace, and what the test brings; no network and no model otherwise. */
+/** A tool's context: a workspace, and the test's overrides; no network and no model otherwise. */
 export async function openToolContext(overrides: Partial<ServerToolContext> = {}, openSandbox = openTestSandbox): Promise<TestToolContext> {
   const signal = overrides.signal ?? new AbortController().signal
   const sandbox = await openSandbox()
@@ -27,7 +27,7 @@ export async function openToolContext(overrides: Partial<ServerToolContext> = {}
 }
 
 export interface ToolAnswer {
-  /** What the model reads. */
+  /** The text that the model reads. */
   readonly text: string
   readonly output: Record<string, unknown>
 }

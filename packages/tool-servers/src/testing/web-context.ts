@@ -4,7 +4,7 @@ import type { ServerToolContext, ToolServer } from '../tool-server.ts'
 import { openTestParsers } from './tier.ts'
 import { callServerTool, openToolContext, type TestToolContext } from './tool-context.ts'
 
-/** What a tool of the web gets: an outside of the test's own. */
+/** The context of a tool of the web, with an Outward of the test's own. */
 export async function openWebContext(
   options: Partial<OutwardOptions>,
   overrides: Partial<ServerToolContext> = {},
@@ -24,12 +24,12 @@ export async function openWebContext(
 
 export interface WebBench {
   readonly context: TestToolContext
-  /** The text that the model reads; of a ToolError its message, marked. */
+  /** Calls a tool. Returns the text that the model reads; for a ToolError its marked message. */
   call(tool: string, input?: Readonly<Record<string, unknown>>): Promise<string>
   close(): Promise<void>
 }
 
-/** Calls the tools of a server against an outside of the test's own. */
+/** Calls the tools of a server with an Outward of the test's own. */
 export async function openWebBench(server: ToolServer, options: Partial<OutwardOptions>): Promise<WebBench> {
   const context = await openWebContext(options)
   return {

@@ -8,12 +8,12 @@ const styles = {
   verbose: 'with comments on every step, and errors handled',
 } as const
 
-/** The first fenced block of an answer, or the whole answer where there is none. */
+/** The first fenced block of an answer, or the whole answer if there is none. */
 function codeOf(answer: string): string {
   return (/```(?:python|py)?[^\n]*\n(?<code>.*?)```/s.exec(answer)?.groups?.['code'] ?? answer).trim()
 }
 
-/** Asks a model for a Python program, and saves it in the workspace where a path is named. */
+/** Asks a model for a Python program, and saves it in the workspace if a path is named. */
 export const generatePythonCode = defineTool({
   name: 'generate_python_code',
   description:

@@ -2,14 +2,14 @@ import { z } from 'zod'
 import { defineTool } from '../../tool-server.ts'
 import { commandAnswer, commandText, timeoutSeconds, toCommandAnswer } from '../terminal/command-answer.ts'
 
-/** Programs that read what they are to run from their input. */
+/** Programs that run their standard input. */
 const programs = {
   python: ['python3', '-'],
   javascript: ['node', '-'],
   bash: ['bash'],
 } as const
 
-/** Runs a program in a process of its own; only its files stay. */
+/** Runs a program in a process of its own, of which only the files stay. */
 export const runCode = defineTool({
   name: 'run_code',
   description:

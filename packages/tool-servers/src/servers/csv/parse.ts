@@ -7,11 +7,11 @@ import { readWith, Unreadable } from '../../documents/unreadable.ts'
 import { TableCollector, type TablePage, type TablePageOptions } from './table-page.ts'
 
 export interface CsvOptions extends TablePageOptions {
-  /** The file as messages name it. */
+  /** Name of the file in messages. */
   readonly file: string
   readonly encoding: string | null
   readonly delimiter: string | null
-  /** Of a workbook; the first where null. */
+  /** Sheet of a workbook; null for the first. */
   readonly sheet: string | null
 }
 
@@ -60,7 +60,7 @@ function collectRecords(text: string, delimiter: string, quote: string | false, 
 
 const delimiters = [',', '\t', ';', '|'] as const
 
-/** The delimiter that splits most of the first lines into equally many cells. */
+/** Finds the delimiter that splits most of the first lines into equally many cells. */
 function detectDelimiter(text: string): string {
   const sample = text.slice(0, 64 * 1024).replace(/"[^"]*"/g, '')
   const lines = sample.split(/\r\n|\r|\n/, 50).filter((line) => line !== '')
@@ -73,7 +73,7 @@ function detectDelimiter(text: string): string {
 
 async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDocument> {
   const { parts } = openArchive(options.file, bytes)
-  // Loaded here, as its code is large and most tables are text.
+  // The library is loaded here because its code is large and most tables are text.
   const { read } = await import('@e965/xlsx')
   const workbook = await readWith(options.file, 'XLSX', () =>
     read(toStoredArchive(new Map([...parts].map(([name, part]) => [name, withoutLongReferences(part)]))), {
@@ -108,7 +108,10 @@ async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDoc
   }
 }
 
-/** A part of a workbook whose references to characters above U+FFFF are those characters in UTF-8: the library cuts their numbers to 16 bits. */
+/**
+ * Replaces references to characters above U+FFFF in a part of a workbook by these characters in UTF-8, because the library
+ * cuts their numbers to 16 bits.
+ */
 function withoutLongReferences(part: Buffer): Buffer {
   if (!part.includes('&#')) return part
   const text = part.toString('latin1').replace(/&#(?:x([\da-f]+)|(\d+));/gi, (reference, hexadecimal?: string, decimal?: string) => {
@@ -119,7 +122,7 @@ function withoutLongReferences(part: Buffer): Buffer {
   return Buffer.from(text, 'latin1')
 }
 
-/** Rows that have a value. A sheet may claim a million rows and have cells in two. */
+/** Yields the rows that have a value. A sheet may claim a million rows and have cells in two. */
 function* rowsOf(worksheet: WorkSheet): Generator<string[]> {
   const rows = (worksheet['!data'] ?? []) as (CellObject | undefined)[][]
   for (const index of Object.keys(rows)) {
@@ -129,7 +132,7 @@ function* rowsOf(worksheet: WorkSheet): Generator<string[]> {
   }
 }
 
-/** The value that the workbook's program saved. A formula is not computed here; without a value it is shown itself. */
+/** The value that the workbook's program saved. Formulas are not computed here; one without a value is shown itself. */
 function toText(cell: CellObject | undefined): string {
   if (cell === undefined) return ''
   if (cell.t === 'e') return String(cell.w ?? '#ERROR')
@@ -137,7 +140,7 @@ function toText(cell: CellObject | undefined): string {
   if (cell.v instanceof Date) {
     if (Number.isNaN(cell.v.getTime())) return String(cell.w ?? '')
     const [day, time] = cell.v.toISOString().split(/T|\.\d+Z/) as [string, string]
-    // Excel keeps a time of day as a time of the day before its first.
+    // Excel stores a time of day on the day before its first day.
     if (day < '1900') return time
     return time === '00:00:00' ? day : `${day} ${time}`
   }

@@ -12,7 +12,7 @@ export interface ColumnStatistics {
   readonly column: string
   readonly filled: number
   readonly empty: number
-  /** Of a column in which every filled cell is a number. */
+  /** Statistics of a column in which every filled cell is a number. */
   readonly numbers: {
     readonly mean: number
     readonly standardDeviation: number | null
@@ -23,7 +23,7 @@ export interface ColumnStatistics {
     readonly maximum: number
     readonly histogram: readonly { readonly from: number; readonly to: number; readonly rows: number }[]
   } | null
-  /** Of another column. */
+  /** Statistics of any other column. */
   readonly texts: { readonly distinct: number; readonly mostFrequent: string; readonly occurrences: number } | null
 }
 
@@ -39,10 +39,10 @@ export interface TablePage {
   readonly statistics: readonly ColumnStatistics[]
 }
 
-/** Columns, characters of a page and characters of a cell that one answer shows. */
+/** Limits of one answer: columns, characters of a page, characters of a cell, distinct values and bins. */
 export const tableLimits = { columns: 100, characters: 40_000, cell: 2_000, distinct: 10_000, bins: 10 } as const
 
-/** Collects one page of a table, and statistics over all its rows, while rows come by. The first row names the columns. */
+/** Collects one page of a table, and statistics over all its rows, as rows pass by. The first row names the columns. */
 export class TableCollector {
   readonly #options: TablePageOptions
   #columns: string[] | null = null
@@ -177,7 +177,7 @@ function histogram(sorted: Float64Array, minimum: number, maximum: number) {
   return counts.map((rows, bin) => ({ from: round(minimum + bin * width), to: round(minimum + (bin + 1) * width), rows }))
 }
 
-/** Six decimals, of a small number six digits. A number too large for JSON becomes the largest. */
+/** Rounds to six decimals, a small number to six digits. A number too large for JSON becomes the largest. */
 function round(value: number): number {
   const rounded = Number(Math.abs(value) < 1 ? value.toPrecision(6) : value.toFixed(6))
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, rounded))

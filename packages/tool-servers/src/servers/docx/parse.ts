@@ -6,7 +6,7 @@ import { type Page, pageOfText } from '../../documents/page.ts'
 import { readWith } from '../../documents/unreadable.ts'
 
 export interface DocxOptions {
-  /** The file as messages name it. */
+  /** Name of the file in messages. */
   readonly file: string
   readonly plain: boolean
   readonly images: boolean
@@ -18,7 +18,7 @@ export interface DocxOptions {
 }
 
 export interface DocxDocument extends Page {
-  /** Headings, with the offset at which each begins. Empty in plain text. */
+  /** Headings, with the offset at which each begins; empty for plain text. */
   readonly outline: readonly { readonly level: number; readonly heading: string; readonly offset: number }[]
   readonly headers: readonly string[]
   readonly footers: readonly string[]
@@ -26,7 +26,7 @@ export interface DocxDocument extends Page {
   readonly notices: readonly string[]
 }
 
-/** How many headings, headers, footers and images an answer names. */
+/** Most headings, headers, footers and images that an answer names. */
 const maxNames = 200
 
 /** One page of a Word document as Markdown. */
@@ -62,7 +62,7 @@ function outlineOf(markdown: string): DocxDocument['outline'] {
     .map(({ index, 1: marks, 2: heading }) => ({ level: marks!.length, heading: heading!.slice(0, 200), offset: index }))
 }
 
-/** Texts of the parts that begin with this element: mammoth reads neither headers nor footers. */
+/** Texts of the parts that contain this element. Mammoth reads neither headers nor footers. */
 function textsOf({ parts }: Archive, element: string): string[] {
   const texts = [...parts.values()].map((part) => part.toString()).filter((xml) => xml.includes(element))
   return [...new Set(texts.map(textOfXml))].filter((text) => text !== '').slice(0, maxNames)

@@ -23,7 +23,7 @@ export interface SearchPage {
   readonly more: boolean
 }
 
-/** A search engine, and how many results it gives in all. */
+/** A search engine, and the number of results that it gives in all. */
 export interface SearchEngine {
   readonly service: string
   readonly label: string
@@ -61,7 +61,7 @@ const tavily: SearchEngine = {
   service: 'tavily',
   label: 'Tavily',
   maxResults: 20,
-  /** It has no pages, so that a later one is asked for with all before it. */
+  /** Tavily has no pages, so a later one is requested together with all before it. */
   async search({ query, safe, offset, count }, { outward, signal }) {
     const body = JSON.stringify({ query, max_results: Math.min(20, offset + count + 1), search_depth: 'basic', safe_search: safe })
     const headers = { 'content-type': 'application/json' }
@@ -71,7 +71,7 @@ const tavily: SearchEngine = {
   },
 }
 
-/** Pages of SearXNG that are asked for at most, since it does not say how long they are. */
+/** Most pages of SearXNG that are requested, because it does not say how long they are. */
 const searxngPages = 5
 
 const searxng: SearchEngine = {
@@ -94,5 +94,5 @@ const searxng: SearchEngine = {
   },
 }
 
-/** In the order in which they are used, the first that is configured. */
+/** Search engines in order of preference. The first configured one is used. */
 export const searchEngines: readonly SearchEngine[] = [google, tavily, searxng]

@@ -26,7 +26,7 @@ export function googleStandIn(find: Find, key: string): Promise<StandIn> {
   })
 }
 
-/** Answers as Tavily does, searches and extractions. */
+/** Answers searches and extractions as Tavily does. */
 export function tavilyStandIn(find: Find, extract: (url: string) => string | null, key: string): Promise<StandIn> {
   return openStandIn(({ url, headers, body }) => {
     if (headers.authorization !== `Bearer ${key}`) return json({ detail: { error: 'Unauthorized: missing or invalid API key.' } }, 401)
@@ -55,7 +55,7 @@ export function tavilyStandIn(find: Find, extract: (url: string) => string | nul
 
 const searxngPageSize = 4
 
-/** Answers as a SearXNG instance does that has JSON among its formats. */
+/** Answers as a SearXNG instance with the JSON format does. */
 export function searxngStandIn(find: Find): Promise<StandIn> {
   return openStandIn(({ url }) => {
     const query = url.searchParams.get('q') ?? ''

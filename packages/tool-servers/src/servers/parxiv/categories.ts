@@ -1,4 +1,4 @@
-/** The subjects of arXiv by archive; a category is written `archive.subject`, or as the archive alone where it has none. */
+/** The subjects of arXiv by archive. A category is written `archive.subject`, or as the archive alone if it has no subject. */
 export const arxivCategories: Readonly<Record<string, { readonly name: string; readonly subjects: Readonly<Record<string, string>> }>> = {
   cs: {
     name: 'Computer Science',

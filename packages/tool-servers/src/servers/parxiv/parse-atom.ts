@@ -29,7 +29,7 @@ const all = (node: XmlNode, name: string) => Array.from(node.getElementsByTagNam
 const text = (node: XmlNode, name: string) => (all(node, name)[0]?.textContent ?? '').replace(/\s+/g, ' ').trim()
 const attribute = (node: XmlNode, name: string, key: string) => all(node, name)[0]?.getAttribute(key) ?? ''
 
-/** The papers of an Atom feed of arXiv. */
+/** Reads the papers of an Atom feed of arXiv. */
 export default function parse(bytes: Buffer): PaperFeed {
   const feed = new DOMParser().parseFromString(bytes.toString('utf8'), 'text/xml') as unknown as XmlNode
   if (all(feed, 'feed').length === 0) throw new Error('The answer of arXiv is no Atom feed.')

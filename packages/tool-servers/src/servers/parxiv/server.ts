@@ -33,7 +33,7 @@ const toPaper = (found: Paper): z.output<typeof paper> => ({ ...found, authors: 
 
 async function askArxiv(parameters: URLSearchParams, context: ServerToolContext): Promise<PaperFeed> {
   const answer = await context.outward.service('arxiv', `/api/query?${parameters}`, {}, context.signal)
-  // A mistake in the query is answered by a feed with the status 400.
+  // arXiv answers a mistake in the query with a feed and status 400.
   if (answer.status !== 200 && answer.status !== 400) throw new ToolError(`arXiv answered with status ${answer.status}; try again later.`)
   const feed = (await context.parsers.parse(siblingModule('parse-atom', import.meta.url), answer.bytes, {}, context.signal)) as PaperFeed
   const [first] = feed.papers
@@ -41,7 +41,7 @@ async function askArxiv(parameters: URLSearchParams, context: ServerToolContext)
   return feed
 }
 
-/** A query in arXiv's own language where it uses one of its fields, else papers with all of the words. */
+/** A query in arXiv's own language if it uses one of its fields, else one for papers with all of the words. */
 function toQuery(query: string, category: string | undefined): string {
   const usesFields = /\b(ti|au|abs|co|jr|cat|rn|id|all):/.test(query)
   const words = usesFields ? query : (query.match(/"[^"]*"|[^\s"]+/g) ?? []).map((word) => `all:${word}`).join(' AND ')

@@ -1,4 +1,4 @@
-/** A run of text of a PDF page, as pdf.js gives it. Lengths are in points; the origin is at the lower left. */
+/** A run of text of a PDF page, as pdf.js returns it. Lengths are in points; the origin is at the lower left. */
 export interface PdfText {
   readonly str: string
   readonly transform: readonly number[]
@@ -13,11 +13,11 @@ interface Line {
   end: number
 }
 
-/** Larger text than the body's by this factor is a heading. */
+/** Text larger than the body's by this factor is a heading. */
 const headingFactor = 1.2
 const titleFactor = 1.6
 
-/** Markdown of a page: lines in the order in which the page draws them, so that columns of an article stay apart. */
+/** Markdown of a page, with lines in the order in which the page draws them, so that columns of an article stay apart. */
 export function pageToMarkdown(items: readonly PdfText[]): string {
   const lines = toLines(items)
   const body = bodySize(lines)
@@ -50,7 +50,7 @@ function toLines(items: readonly PdfText[]): Line[] {
     const gap = x - line.end
     if (line.text !== '' && gap > size) line.text = `${line.text.trimEnd()}\t`
     else if (gap > size * 0.2 && !/\s$/.test(line.text)) line.text += ' '
-    // A run of blanks is a place to go to, not text.
+    // A run of blanks is a position, not text.
     if (str.trim() === '') {
       if (width <= size && !/\s$/.test(line.text)) line.text += ' '
     } else {
@@ -63,7 +63,7 @@ function toLines(items: readonly PdfText[]): Line[] {
   return lines
 }
 
-/** The size in which most characters of the page are set. */
+/** The size of most characters of the page. */
 function bodySize(lines: readonly Line[]): number {
   const characters = new Map<number, number>()
   for (const { text, size } of lines) {

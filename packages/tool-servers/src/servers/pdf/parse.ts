@@ -5,21 +5,21 @@ import { readWith, Unreadable } from '../../documents/unreadable.ts'
 import { type PdfText, pageToMarkdown } from './page-to-markdown.ts'
 
 export interface PdfOptions {
-  /** The file as messages name it. */
+  /** Name of the file in messages. */
   readonly file: string
   readonly offset: number
   readonly limit: number
   readonly maxCharacters: number
 }
 
-// pdf.js rejects promises that nobody waits for when a file is damaged, which would end the process of this module.
+// For damaged files, pdf.js rejects promises that nobody waits for, which would end the process of this module.
 process.on('unhandledRejection', () => {})
 
-/** Some pages of a PDF as Markdown. */
+/** Reads some pages of a PDF as Markdown. */
 export default async function parse(bytes: Buffer, options: PdfOptions): Promise<PageOfParts> {
   expectKind(options.file, bytes, ['pdf'])
   return await readWith(options.file, 'PDF', async () => {
-    // The reader takes the bytes away from whoever passes them, hence the copy.
+    // The reader takes the bytes away from its caller, hence the copy.
     const document = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 }).catch((error) => {
       if (error.name !== 'PasswordException') throw error
       throw new Unreadable(`${options.file} is encrypted with a password. Ask for a copy without one.`)

@@ -5,7 +5,7 @@ import type { ServerToolContext } from '../../tool-server.ts'
 /** Some pages of a PDF. */
 export const pdfPages = z.object({ ...placeFields, parts: z.array(z.string()) })
 
-/** Reads pages of a PDF in the workspace as Markdown, 40,000 characters at most. */
+/** Reads pages of a PDF in the workspace as Markdown, at most 40,000 characters. */
 export async function readPdf(
   path: string,
   place: { readonly offset: number; readonly limit: number },

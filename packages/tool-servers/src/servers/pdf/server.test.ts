@@ -59,7 +59,7 @@ test('what cannot be read says why, and what to do', async () => {
 
 test('a damaged PDF does not end the process that reads it', () => {
   const text = buildPdf([[line('Annual report', 780)], [line('words', 700)]]).toString('latin1')
-  // Without these objects the reader ends well, and rejects a promise afterwards that nobody waits for.
+  // Without these objects the reader ends well, and then rejects a promise that nobody waits for.
   const damaged = text.replace(/j\n3 0 obj[\s\S]*?\/F(?=1)/, '').replace(/ntents 7 0 R[\s\S]*?\(w/, '')
   const program = `import parse from ${JSON.stringify(new URL('./parse.ts', import.meta.url))}
     const bytes = Buffer.from(${JSON.stringify(damaged)}, 'latin1')

@@ -6,7 +6,7 @@ import { type PageOfParts, pageOfParts } from '../../documents/page.ts'
 import { readWith } from '../../documents/unreadable.ts'
 
 export interface PptxOptions {
-  /** The file as messages name it. */
+  /** Name of the file in messages. */
   readonly file: string
   readonly plain: boolean
   readonly images: boolean
@@ -23,10 +23,10 @@ export interface PptxDocument extends PageOfParts {
   readonly images: readonly { readonly name: string; readonly bytes: number }[]
 }
 
-/** How many titles and images an answer names. */
+/** Most titles and images that an answer names. */
 const maxNames = 500
 
-/** Some slides of a presentation as Markdown. */
+/** Reads some slides of a presentation as Markdown. */
 export default async function parse(bytes: Buffer, options: PptxOptions): Promise<PptxDocument> {
   expectKind(options.file, bytes, ['pptx'])
   const archive = openArchive(options.file, bytes)
@@ -49,7 +49,7 @@ async function readSlides({ parts }: Archive): Promise<readonly Slide[]> {
   return (await parsePptx(file, { imageMode: 'none', videoMode: 'none', audioMode: 'none' })).slides
 }
 
-/** The reader sorts slides by the numbers of their files; a presentation lists them in the order in which they are shown. */
+/** Puts slides in the order in which the presentation shows them. The reader sorts them by the numbers of their files. */
 function inOrder({ parts }: Archive, slides: readonly Slide[]): readonly Slide[] {
   const text = (name: string) => parts.get(name)?.toString() ?? ''
   const slideType = 'application/vnd.openxmlformats-officedocument.presentationml.slide+xml'

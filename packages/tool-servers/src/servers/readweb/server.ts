@@ -6,7 +6,7 @@ import { defineTool, type ServerToolContext, type ToolServer } from '../../tool-
 
 const extracted = z.object({ results: z.array(z.object({ raw_content: z.string().nullish() })) })
 
-/** The page as Tavily reads it, with what its scripts show; null where it could not. */
+/** The page as Tavily reads it, including what its scripts show; null if Tavily could not. */
 async function extract(url: string, images: boolean, { outward, signal }: ServerToolContext): Promise<OutwardResponse | null> {
   const body = JSON.stringify({ urls: [url], include_images: images, extract_depth: 'basic', format: 'markdown' })
   const headers = { 'content-type': 'application/json' }

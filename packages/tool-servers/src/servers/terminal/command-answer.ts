@@ -5,10 +5,10 @@ import { answerFormat } from '../../tool-server.ts'
 
 export const timeoutSeconds = z.number().min(1).max(600).default(30).describe('Seconds after which it is ended.')
 
-/** What bash answers for a program that SIGXCPU ended. */
+/** Bash's exit code for a program that SIGXCPU ended. */
 const endedByCpuTime = 152
 
-/** How a command ended, as tools answer it. */
+/** The end of a command in a tool's answer. */
 export const commandAnswer = z.object({
   format: answerFormat,
   exit_code: z.int(),
@@ -25,7 +25,7 @@ export function toCommandAnswer(result: CommandResult, timeout: number, format: 
   return { format, exit_code: exitCode, output, omitted_bytes: omittedBytes, timed_out: timedOut, timeout }
 }
 
-/** The output of a command, how it ended, and what is missing. */
+/** The text about a command: its output, its end, and what is missing. */
 export function commandText(answer: CommandAnswer): string {
   const { format, ...facts } = answer
   if (format === 'json') return JSON.stringify(facts)

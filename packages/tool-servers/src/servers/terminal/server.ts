@@ -8,7 +8,7 @@ interface PastCommand {
   readonly exit_code: number
 }
 
-/** What each shell has run. It is as old as its shell, so nobody has to clear it. */
+/** The commands that each shell has run. A history lives as long as its shell, so nobody has to clear it. */
 const histories = new WeakMap<Shell, PastCommand[]>()
 const historyLength = 50
 

@@ -3,7 +3,7 @@ import { expectKind } from '../../documents/file-kind.ts'
 import { type Page, pageOfText } from '../../documents/page.ts'
 
 export interface TextOptions {
-  /** The file as messages name it. */
+  /** Name of the file in messages. */
   readonly file: string
   readonly encoding: string | null
   readonly offset: number
@@ -16,7 +16,7 @@ export interface TextDocument extends Page {
   readonly notices: readonly string[]
 }
 
-/** One page of a text in any encoding. */
+/** Reads one page of a text in any encoding. */
 export default function parse(bytes: Buffer, { file, encoding, ...place }: TextOptions): TextDocument {
   expectKind(file, bytes, ['text'])
   const { text, ...facts } = decodeText(file, bytes, encoding)

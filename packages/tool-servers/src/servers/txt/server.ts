@@ -4,7 +4,7 @@ import { filePath, listSupportedFormats, offsetOf, placeFields, readDocument, to
 import { fenced } from '../../documents/markdown.ts'
 import { defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
 
-/** How Markdown names the language of a file that is shown as code. */
+/** Markdown's names for languages of files that are shown as code. */
 const languages: Readonly<Record<string, string>> = {
   '.json': 'json',
   '.jsonl': 'json',

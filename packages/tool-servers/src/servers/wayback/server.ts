@@ -10,7 +10,7 @@ const timestamp = z
   .string()
   .regex(/^\d{4}(-?\d\d(-?\d\d([T ]?\d\d(:?\d\d(:?\d\d)?)?)?)?)?Z?$/, 'Write it as YYYY, YYYYMMDD, YYYY-MM-DD or YYYYMMDDhhmmss.')
 
-/** `2020-03-01` as the archive writes it: `20200301`. */
+/** Writes `2020-03-01` as the archive does: `20200301`. */
 const digitsOf = (time: string) => time.replace(/\D/g, '')
 
 const rows = z.array(z.array(z.string()))
@@ -44,7 +44,7 @@ const listArchivedVersions = defineFormattedTool({
       ...(to_date !== undefined && { to: digitsOf(to_date) }),
     })
     const answer = await outward.service('wayback', `/cdx/search/cdx?${parameters}`, { timeoutMs: 60_000 }, signal)
-    // The first row names the columns; where there is no version, there is no row either.
+    // The first row names the columns. Without a version there is not even that row.
     const found = jsonAnswer('The Internet Archive', answer, rows).slice(1)
     const versions = found
       .slice(0, limit)
@@ -74,7 +74,7 @@ const getArchivedContent = defineFormattedTool({
   async call({ url, timestamp: when, extract_text_only, truncate_content, offset, limit }, context) {
     const time = digitsOf(when)
     const original = /^https?:\/\//i.test(url) ? url : `http://${url}`
-    // "id_" asks for the page as it was saved, without the archive's own bar.
+    // "id_" requests the page as it was saved, without the archive's own bar.
     const answer = await context.outward.service('wayback', `/web/${time}id_/${original}`, { timeoutMs: 60_000 }, context.signal)
     if (answer.status !== 200)
       throw new ToolError(`The Internet Archive has no such version (status ${answer.status}); see list_archived_versions.`)

@@ -7,10 +7,10 @@ export interface Snapshot {
   readonly html: string
 }
 
-/** Addresses as the archive compares them. */
+/** The form of an address in which the archive compares it. */
 const plain = (url: string) => url.replace(/^https?:\/\/(www\.)?/, '').replace(/\/$/, '')
 
-/** Answers as the Wayback Machine does: its index, and pages as they were saved, nearest to a time. */
+/** Answers as the Wayback Machine does: with its index, and with the saved pages nearest to a time. */
 export function waybackStandIn(snapshots: readonly Snapshot[]): Promise<StandIn> {
   const ordered = snapshots.toSorted((a, b) => a.timestamp.localeCompare(b.timestamp))
   return openStandIn(({ url }) => {

@@ -19,7 +19,7 @@ const redirect = z.boolean().default(true).describe('Whether a title that only l
 
 const introductionProperties = { prop: 'extracts', exintro: '1', explaintext: '1' }
 
-/** The words of an excerpt, whose hits are marked in HTML. */
+/** The text of an excerpt, without the HTML that marks its hits. */
 const plain = (excerpt: string) =>
   excerpt
     .replace(/<[^>]*>/g, '')
@@ -108,7 +108,7 @@ const getArticleSummary = defineFormattedTool({
   toText: ({ title, summary }) => `# ${title}\n\n${summary || 'The article has no introduction; read it with get_article_content.'}`,
 })
 
-/** A tool that lists titles of one kind, some at a time. */
+/** Makes a tool that lists titles of one kind, some at a time. */
 const titlesTool = (
   tool: { readonly name: string; readonly description: string },
   properties: Readonly<Record<string, string>>,

@@ -13,12 +13,12 @@ export interface StandInArticle {
   readonly revisions?: readonly { readonly id: number; readonly timestamp: string; readonly html: string }[]
 }
 
-/** Links and categories that a round of a query answers with, so that more take several. */
+/** Number of links and categories in a round of a query, so small that more of them take several rounds. */
 const roundSize = 3
 
 const page = (title: string, body: string) => html(`<!DOCTYPE html><html><head><title>${title}</title></head><body>${body}</body></html>`)
 
-/** Answers as the REST and action APIs of MediaWiki do; its base URL ends with `/*`, for the languages. */
+/** Answers as the REST and action APIs of MediaWiki do. Its base URL ends with `/*`, for the languages. */
 export function wikipediaStandIn(languages: Readonly<Record<string, readonly StandInArticle[]>>): Promise<StandIn> {
   const notFound = json({ errorKey: 'rest-nonexistent-title', httpCode: 404, httpReason: 'Not Found' }, 404)
   return openStandIn(({ url }) => {

@@ -9,7 +9,7 @@ export interface Article {
   readonly language: string
 }
 
-/** What a reader does not miss: marks of references, boxes for moving about, hints to editors. */
+/** Parts that a reader does not miss: reference marks, navigation boxes, hints to editors. */
 const drop = [
   'style',
   'sup.reference',
@@ -49,18 +49,18 @@ const query = z.object({
   query: z.object({ pages: z.array(pageFacts), redirects: z.array(z.object({ to: z.string() })).optional() }).optional(),
 })
 
-/** What the wiki knows of an article. */
+/** The wiki's facts about an article. */
 export type PageFacts = z.output<typeof pageFacts> & {
-  /** The wiki has answered with all of it. */
+  /** Whether the wiki has answered with all of them. */
   readonly isComplete: boolean
-  /** The article that was read, where its title only leads to another. */
+  /** Title of the article that was read, if the requested title only leads to it. */
   readonly leadsTo: string | undefined
 }
 
-/** Answers of one query that are asked for at most: of links, 5,000. */
+/** Most rounds of one query, which make 5,000 links. */
 const mostRounds = 10
 
-/** What the wiki knows of an article, with what it answers in several rounds. */
+/** Asks for the wiki's facts about an article, including those that it answers in several rounds. */
 export async function queryArticle(
   article: Article,
   properties: Readonly<Record<string, string>>,
@@ -99,16 +99,16 @@ const found = z.object({
   pages: z.array(z.object({ title: z.string(), excerpt: z.string().nullish(), description: z.string().nullish() })),
 })
 
-/** What a search of the wiki finds, the best first. */
+/** Searches the wiki. The best results come first. */
 export async function searchWiki(words: string, language: string, limit: number, context: ServerToolContext) {
   const parameters = new URLSearchParams({ q: words, limit: String(limit) })
   return jsonAnswer('Wikipedia', await askWiki(language, `/w/rest.php/v1/search/page?${parameters}`, context), found).pages
 }
 
 export interface TitleReading {
-  /** Where there is no article of that title, the first that a search for it finds is read. */
+  /** Whether the first search result is read if there is no article of that title. */
   readonly auto_suggest: boolean
-  /** A title that only leads to another article is read as that one; else it is a ToolError. */
+  /** Whether a title that only leads to another article is read as that one; else it is a ToolError. */
   readonly redirect?: boolean
 }
 
@@ -131,13 +131,13 @@ export async function readByTitle<Result>(
   })
 }
 
-/** The name of an article as paths have it. */
+/** The name of an article in paths. */
 const pathName = (title: string) => encodeURIComponent(title.trim().toWellFormed().replaceAll(' ', '_'))
 
-/** Where people read an article. */
+/** The address at which people read an article. */
 export const articleUrl = ({ title, language }: Article) => `https://${language}.wikipedia.org/wiki/${pathName(title)}`
 
-/** An article, or one of its revisions, as Markdown. */
+/** Reads an article, or one of its revisions, as Markdown. */
 export async function readArticle(
   article: Article,
   revision: number | null,
