@@ -10,18 +10,21 @@ export interface CallReaderOptions {
   readonly output: CompletionOutput
   readonly syntax: ToolCallSyntax
   readonly tools: readonly ToolDefinition[]
-  /** A marker that is a special token counts only where that token was sampled. */
+  /** Whether a marker is a special token, which counts only if that token was sampled. */
   readonly isSpecial: (marker: string) => boolean
 }
 
 type State = 'begin' | 'content' | 'call' | 'refused'
 
-/** Most characters that are read a second time because a marker within an argument turned out to be text; past that the first marker ends the call. */
+/**
+ * Most characters that are read a second time because a marker within an argument turned out to be text. Beyond that
+ * the first marker ends the call.
+ */
 const patience = 262_144
 
 const plain = (text: string): TextPiece => ({ text, special: false, stop: false })
 
-/** Splits a text by the markers of calls; what is not a call stays content. */
+/** Splits a text by the markers of calls. Text that is no call stays content. */
 export function createCallReader(options: CallReaderOptions): CompletionReader {
   return new CallReader(options)
 }
@@ -39,9 +42,9 @@ class CallReader implements CompletionReader {
   /** Pieces to read, the next one last. */
   readonly #stack: TextPiece[] = []
   #patience = patience
-  /** Markers of a group, written as text: what follows tells whether there is a call in it. */
+  /** Markers of a group that were written as text. What follows tells whether the group contains a call. */
   #group = ''
-  /** Whether a call was refused and the reader has not come to its first marker again. */
+  /** Whether a call was refused and the reader has not yet reached its first marker again. */
   #isRefused = false
 
   constructor({ output, syntax, tools, isSpecial }: CallReaderOptions) {
@@ -91,7 +94,7 @@ class CallReader implements CompletionReader {
     }
   }
 
-  /** A marker that is a token is never text of an argument. */
+  /** Reads a marker that is a token, which is never text of an argument. */
   #readSpecial(piece: TextPiece): void {
     const { opens, close, around = [] } = this.#syntax
     const isOpening = opens.includes(piece.text)
@@ -115,7 +118,7 @@ class CallReader implements CompletionReader {
     }
   }
 
-  /** Whether a marker ends the call, which is then delivered. */
+  /** Whether a marker ends the call. If so, the call is delivered. */
   #ends(call: OpenCall, isClose: boolean): boolean {
     return call.state === 'complete' && (isClose || this.#syntax.close === null) && this.#accept(call)
   }
@@ -200,7 +203,7 @@ class CallReader implements CompletionReader {
     return true
   }
 
-  /** What could not be parsed is content up to its first marker, and is read again from there. */
+  /** Refuses a call that could not be parsed: it is content up to its first marker, and is read again from there. */
   #refuse(call: OpenCall, issue: string): void {
     const { opening, pieces, body, state } = call
     this.#call = null
@@ -229,7 +232,7 @@ class CallReader implements CompletionReader {
     return rest
   }
 
-  /** Releases the text that was held back: nothing follows that could make it a marker. */
+  /** Releases the text that was held back, because nothing follows that could make it a marker. */
   #flush(): void {
     this.#drain()
     while (this.#pending !== '') {
@@ -244,7 +247,7 @@ class CallReader implements CompletionReader {
     else if (!this.#call.read(plain(text))) this.#refuse(this.#call, 'call-invalid')
   }
 
-  /** Notes that an opening marker is missing, where the content has a part of a call. */
+  /** Notes a missing opening marker if the content has a part of a call. */
   #noteMissingOpening(): void {
     const { tell } = this.#syntax
     if (tell && this.#output.issues.length === 0 && this.#output.content.includes(tell)) this.#output.issues.push('open-missing')

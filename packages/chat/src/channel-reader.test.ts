@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { rowParser } from './syntax/rows.test-support.ts'
 
-/** Every `<|…|>` of the text as a marker. */
+/** Turns every `<|…|>` of the text into a marker. */
 const marked = (text: string): string => text.replaceAll(/<\|[a-z]+\|>/g, '\uE000$&\uE001')
 
 const analysis = (text: string): string => `<|channel|>analysis<|message|>${text}<|end|><|start|>assistant`

@@ -15,7 +15,10 @@ export interface ChannelReaderOptions {
 
 type State = 'header' | 'reasoning' | 'content' | 'call'
 
-/** Splits a completion into messages with headers, as gpt-oss writes them: `analysis` is reasoning, what has a recipient is a call. */
+/**
+ * Splits a completion into messages with headers, as gpt-oss writes them. The channel `analysis` is reasoning, and a
+ * message with a recipient is a call.
+ */
 export function createChannelReader(options: ChannelReaderOptions): CompletionReader {
   return new ChannelReader(options)
 }
@@ -24,7 +27,7 @@ class ChannelReader implements CompletionReader {
   readonly #options: ChannelReaderOptions
   readonly #output: CompletionOutput
   readonly #finder: MarkerFinder
-  /** The prompt ends behind `<|start|>assistant`. */
+  /** The prompt ends after `<|start|>assistant`. */
   #state: State = 'header'
   #header = ''
   #hasChannel = false
@@ -114,7 +117,7 @@ class ChannelReader implements CompletionReader {
     this.#header = marker === '<|channel|>' ? '<|channel|>' : ''
   }
 
-  /** Ends a call; `issue` names what is wrong with its end, `null` where nothing is. */
+  /** Ends a call. `issue` names what is wrong with its end; `null` if nothing is. */
   #endCall(issue: string | null): void {
     const { syntax, tools } = this.#options
     const accepted = issue === null || issue === 'close-missing'

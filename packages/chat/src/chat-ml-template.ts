@@ -1,5 +1,6 @@
 /**
- * ChatML with tools, in the format Qwen 2.5 and 3 document: schemas and calls as JSON between tags; tool results are plain `tool` turns.
+ * ChatML with tools, in the format that Qwen 2.5 and 3 document: schemas and calls are JSON between tags, and tool
+ * results are plain `tool` turns.
  */
 export const chatMlTemplate = `{%- if tools %}
 {{- '<|im_start|>system\\n' }}

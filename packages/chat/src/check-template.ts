@@ -14,7 +14,10 @@ export interface CheckTemplateOptions {
   readonly templateArguments?: TemplateArguments | undefined
 }
 
-/** Checks whether the template of a Hugging Face folder can be used, and where it would branch. Rejects only for errors that are not caused by the folder. */
+/**
+ * Checks whether the template of a Hugging Face folder can be used, and where it would branch. Rejects only for errors
+ * that the folder did not cause.
+ */
 export async function checkTemplate(directory: string, { templateArguments = {} }: CheckTemplateOptions = {}): Promise<TemplateCheck> {
   try {
     const model = openModel(await readTokenizerFiles(directory), { now: probeClock(), templateArguments })

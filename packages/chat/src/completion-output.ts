@@ -3,14 +3,14 @@ import type { ParsedCall } from './syntax/syntax.ts'
 import type { CompletionDelta, TemplateProbe } from './types.ts'
 
 export interface CompletionOutputOptions {
-  /** Whether a turn may have more than one call; if not, the first alone is delivered. */
+  /** Whether a turn may have more than one call. If not, only the first is delivered. */
   readonly parallelCalls: boolean
   readonly mintToolCallId: (index: number) => string
-  /** The form of ids that the template accepts; an id that the model wrote in another form is not rendered again. */
+  /** The form of ids that the template accepts. An id that the model wrote in another form is not rendered again. */
   readonly idForm: TemplateProbe['idForm']
 }
 
-/** What a completion has delivered so far, and the deltas that were not collected yet. */
+/** The part of a completion that was delivered so far, and the deltas that were not collected yet. */
 export class CompletionOutput {
   readonly issues: string[] = []
   readonly promptCallIds: (string | null)[] = []
@@ -31,7 +31,7 @@ export class CompletionOutput {
     return this.#calls.length > 0
   }
 
-  /** Whether nothing but white space came after the last call. */
+  /** Whether only white space came after the last call. */
   get isBehindCall(): boolean {
     return this.called && this.#dropsSpace
   }
@@ -61,7 +61,7 @@ export class CompletionOutput {
     return deltas
   }
 
-  /** White space on both sides of this place belongs to the syntax. */
+  /** Drops white space on both sides of this place, because it belongs to the syntax. */
   dropSpace(): void {
     this.#space = ''
     this.#dropsSpace = true
@@ -105,7 +105,7 @@ export class CompletionOutput {
     this.#deltas.push({ type: 'tool-call', call, index })
   }
 
-  /** White space at the end of a completion belongs to the text, unless a call or a tag stands before it. */
+  /** Delivers white space at the end of a completion, unless it follows a call or a tag. */
   end(type: 'content' | 'reasoning'): void {
     if (this.#space === '' || this.#dropsSpace) return
     this.#show(type, this.#space)

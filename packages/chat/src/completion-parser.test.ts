@@ -24,7 +24,7 @@ interface Options {
   readonly unified?: FinishReason['unified']
   readonly tools?: readonly ToolDefinition[]
   readonly stop?: readonly string[]
-  /** Sizes of the pieces the ids come in; one by one when absent. */
+  /** Sizes of the pieces of ids; one by one if absent. */
   readonly pieces?: readonly number[]
 }
 

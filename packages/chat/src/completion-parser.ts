@@ -14,22 +14,22 @@ import type { CompletionDelta, CompletionParser, ParsedCompletion, TemplateProbe
 export interface ParserSettings {
   readonly tokenizer: TextTokenizer
   readonly stopTokenIds: ReadonlySet<number>
-  /** `null`: calls are not looked for. */
+  /** Syntax of calls; `null` if calls are not looked for. */
   readonly syntax: ToolCallSyntax | null
   readonly reasoning: ReasoningTags | null
   readonly reasoningOpen: boolean
   readonly promptTokenIds: Int32Array
-  /** Whether the template can print more than one call of a turn; if not, the first alone is delivered. */
+  /** Whether the template can print more than one call of a turn. If not, only the first is delivered. */
   readonly parallelCalls: boolean
   readonly tools: readonly ToolDefinition[]
   readonly stop: readonly string[]
-  /** Text that the prompt ends with and that belongs to the completion: the opening of a call. */
+  /** Text at the end of the prompt that belongs to the completion: the opening of a call. */
   readonly forced: string
   readonly mintToolCallId: (index: number) => string
   readonly idForm: TemplateProbe['idForm']
 }
 
-/** One streaming machine for every syntax: ids become text, stop strings cut it, and a reader tells reasoning, content and calls apart. */
+/** A streaming parser for every syntax. Ids become text, stop strings cut it, and a reader separates reasoning, content and calls. */
 export function createCompletionParser(settings: ParserSettings): CompletionParser {
   return new StreamingParser(settings)
 }
@@ -96,7 +96,7 @@ function readerOf(settings: ParserSettings, output: CompletionOutput): Completio
   return tags ? createReasoningReader({ output, tags, isOpen, callMarkers, isSpecial, next }) : next
 }
 
-/** Everything is content. */
+/** A reader for which everything is content. */
 function contentReader(output: CompletionOutput): CompletionReader {
   return {
     read({ text, special }) {

@@ -7,7 +7,7 @@ import { loadChatModel } from './load-chat-model.ts'
 import { createTokenizer, type TextTokenizer } from './tokenizer.ts'
 import { readTokenizerFiles } from './tokenizer-files.ts'
 
-/** Threads that were started in a test, and how many answers each gave. */
+/** Threads that a test started, with the number of answers of each. */
 const threads: { readonly worker: Worker; answers: number }[] = []
 const watch = (worker: Worker) => {
   const thread = { worker, answers: 0 }
@@ -16,7 +16,7 @@ const watch = (worker: Worker) => {
     thread.answers += 1
   })
 }
-/** Node tells of a thread a little after it was started. */
+/** Waits for a thread, which Node reports a little after it was started. */
 async function thread(index: number): Promise<Worker> {
   while (!threads[index]) await nextTurn()
   return threads[index].worker
@@ -103,7 +103,7 @@ test('an owner with fifty texts delays one with a single text by one of them', a
   const many = Array.from({ length: 50 }, (_, index) => encode(`many ${index}`, owner))
   const single = encode('single', {})
   await Promise.all([...many, single])
-  // The first of the many was on its way.
+  // The first of the many texts was already on its way.
   expect(done.slice(0, 3)).toEqual(['many 0', 'many 1', 'single'])
   expect(done.length).toBe(51)
 })

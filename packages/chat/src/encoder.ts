@@ -6,20 +6,20 @@ import type { TokenizerSource } from './tokenizer.ts'
 export interface EncodeRequest {
   readonly tokenizer: TokenizerSource
   readonly texts: readonly string[]
-  /** Whose texts they are, such as a session: owners take turns. */
+  /** Owner of the texts, such as a session. Owners take turns. */
   readonly owner: object
-  /** Aborts the wait; texts that nobody else waits for are not encoded. */
+  /** Aborts the wait. Texts that nobody else waits for are then not encoded. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** Encodes texts in a thread of its own, which starts with the first of them and again when it has ended. */
+/** Encodes texts in a thread of its own, which starts with the first text and again if it has ended. */
 export interface Encoder extends AsyncDisposable {
   /**
-   * Ids of each text, however long that takes. Rejects with the signal's reason, with GATEWAY_OVERLOADED where the thread ended twice
-   * over the texts, or with GATEWAY_FAILED where the tokenizer threw.
+   * Returns the ids of each text, however long that takes. Rejects with the signal's reason, with GATEWAY_OVERLOADED if the thread ended
+   * twice over the texts, or with GATEWAY_FAILED if the tokenizer threw.
    */
   encode(request: EncodeRequest): Promise<readonly Int32Array[]>
-  /** Ends the thread; callers that wait are rejected with GATEWAY_OVERLOADED. */
+  /** Ends the thread. Waiting callers are rejected with GATEWAY_OVERLOADED. */
   close(): Promise<void>
 }
 
@@ -27,7 +27,7 @@ export type EncoderRequest =
   | { readonly kind: 'tokenizer'; readonly source: TokenizerSource }
   | { readonly kind: 'texts'; readonly hash: string; readonly texts: readonly string[] }
 
-/** The answer to `texts`; they are answered one after another. */
+/** The answer to one job; jobs are answered one after another. */
 export type EncoderReply = { readonly ids: readonly Int32Array[] } | { readonly error: string }
 
 interface Waiter extends PromiseWithResolvers<readonly Int32Array[]> {
@@ -35,13 +35,13 @@ interface Waiter extends PromiseWithResolvers<readonly Int32Array[]> {
   readonly owner: object
 }
 
-/** Texts to encode once, for all that wait for the same ones. */
+/** Texts that are encoded once for all callers that wait for the same ones. */
 interface Job {
   readonly key: string
   readonly tokenizer: TokenizerSource
   readonly texts: readonly string[]
   readonly waiters: Set<Waiter>
-  /** How often the thread has ended while it encoded them. */
+  /** How often the thread ended while it encoded them. */
   deaths: number
 }
 
@@ -53,7 +53,7 @@ interface RunningThread {
   error: unknown
 }
 
-/** The encoder of this process. */
+/** Creates an encoder. */
 export function createEncoder(): Encoder {
   const queue = createFairQueue<Waiter>()
   const jobs = new Map<string, Job>()
@@ -93,7 +93,7 @@ export function createEncoder(): Encoder {
     send({ kind: 'texts', hash, texts })
   }
 
-  /** The thread gets one job at a time, so that waiting jobs can still be dropped and take turns. */
+  /** Hands the thread the next job. It gets one at a time, so that waiting jobs can still be dropped and take turns. */
   function runNext(): void {
     if (running) return
     running = queue.next()?.job ?? null

@@ -1,20 +1,20 @@
 import { readFileSync } from 'node:fs'
 import { type ModelFiles, type ModelOnDisk, writeModel } from './write-model.test-support.ts'
 
-/** A published format: a template of our own that writes it, with its tokens. */
+/** A published format: our own template that writes it, and its tokens. */
 export interface FormatFixture {
-  /** Special tokens; the first is the end of text. */
+  /** Special tokens. The first is the end of text. */
   readonly special: readonly string[]
-  /** Tokens of their own that are ordinary text to a decoder. */
+  /** Added tokens that are ordinary text to a decoder. */
   readonly added: readonly string[]
   readonly bosToken: string | null
   readonly eosToken: string
   /** Tokens at which the engine stops. */
   readonly stops: readonly string[]
   readonly tokenizer: 'byte-level' | 'metaspace'
-  /** A second template beside the first, used when there are tools. */
+  /** Whether there is a second template for requests with tools. */
   readonly toolUse: boolean
-  /** Arguments of the template that change what it writes, each a variant to test. */
+  /** Arguments of the template that change its text, each a variant to test. */
   readonly variants: readonly Readonly<Record<string, unknown>>[]
 }
 
@@ -53,7 +53,7 @@ const gemmaCalls = ['<|tool_call>', '<tool_call|>', '<|tool_response>', '<tool_r
 const kimiRoles = ['<|im_system|>', '<|im_user|>', '<|im_assistant|>', '<|im_middle|>']
 const kimiCalls = ['calls_section_begin', 'calls_section_end', 'call_begin', 'call_argument_begin', 'call_end']
 
-/** Formats in which published models are trained; templates in fixtures/formats/NAME.jinja. */
+/** Formats of published models. Their templates are in fixtures/formats/NAME.jinja. */
 export const formatFixtures = {
   'qwen2.5': format({ ...qwenStops, added: callTags }),
   qwen3: format({ ...qwenStops, added: [...callTags, ...thinkTags], variants: [{ enable_thinking: false }] }),
@@ -111,7 +111,7 @@ export const formatFixtures = {
 export type FormatName = keyof typeof formatFixtures
 export const formatNames = Object.keys(formatFixtures) as FormatName[]
 
-/** Source of the template of a format; of the one for tools where there are two and `toolUse` is set. */
+/** Source of a format's template; of the one for tools if there are two and `toolUse` is set. */
 export function formatTemplate(name: FormatName, toolUse = false): string {
   return readFileSync(new URL(`../fixtures/formats/${name}${toolUse ? '.tool_use' : ''}.jinja`, import.meta.url), 'utf8')
 }
@@ -120,7 +120,7 @@ export interface FormatOnDisk extends ModelOnDisk {
   readonly stopTokenIds: readonly number[]
 }
 
-/** A model folder in one format with a tokenizer of ours. */
+/** Writes a model folder in one format, with a tokenizer of ours. */
 export async function writeFormat(name: FormatName, how: Pick<ModelFiles, 'tokenizer' | 'rstrip'> = {}): Promise<FormatOnDisk> {
   const { special, added, bosToken, eosToken, stops, tokenizer, toolUse }: FormatFixture = formatFixtures[name]
   const template = formatTemplate(name)

@@ -5,7 +5,7 @@ import { type JsonNode, readJson } from './json/json-text.ts'
 import { type ChatTemplate, compileTemplate, type TemplateArguments } from './render/chat-template.ts'
 import { Dictionary, fromJson, type Value } from './render/values.ts'
 
-/** The clock of every rendering that is compared. */
+/** The clock of every compared rendering. */
 export const renderingClock = new Date(2026, 6, 4, 15, 6, 7)
 
 export interface FormatVariant {
@@ -14,7 +14,7 @@ export interface FormatVariant {
   readonly arguments: TemplateArguments
 }
 
-/** Every format, plain and with each set of template arguments it knows. */
+/** Every format, plain and with each set of its template arguments. */
 export const formatVariants: readonly FormatVariant[] = formatNames.flatMap((format) => {
   const { variants }: FormatFixture = formatFixtures[format]
   return [{}, ...variants].map((templateArguments) => ({
@@ -26,7 +26,7 @@ export const formatVariants: readonly FormatVariant[] = formatNames.flatMap((for
 
 const fixture = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url), 'utf8')
 
-/** The conversations of the fixtures by name, as they are written: numbers keep their spelling. */
+/** The conversations of the fixtures by name, as text, so that numbers keep their spelling. */
 export function fixtureConversations(): Map<string, string> {
   return new Map(['conversations.json', 'format-conversations.json'].flatMap((file) => [...membersOf(readJson(fixture(file)))]))
 }
@@ -35,7 +35,7 @@ function membersOf(node: JsonNode): [string, string][] {
   return node.kind === 'object' ? Array.from(node.members, ([name, { text }]) => [name, text]) : []
 }
 
-/** Compiles the templates of a variant; renders what a conversation's JSON says, `null` where the template refuses it. */
+/** Compiles the templates of a variant into a function that renders the JSON of a conversation; `null` if the template refuses it. */
 export function variantRenderer({
   format,
   arguments: templateArguments,
@@ -63,7 +63,10 @@ function renderText(
   }
 }
 
-/** What `apply_chat_template` of transformers 5.23 does first: fields that are None are left out, reasoning stands under both its names. */
+/**
+ * Prepares a message as `apply_chat_template` of transformers 5.23 does: fields that are None are left out,
+ * and reasoning has both its names.
+ */
 function toTransformersMessage(message: Value): Value {
   if (!(message instanceof Dictionary)) return message
   const fields = new Dictionary([...message].filter(([, value]) => value !== null))

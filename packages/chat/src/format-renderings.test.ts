@@ -5,7 +5,7 @@ import { fixtureConversations, formatVariants, renderingDigest, variantRenderer 
 import { createTokenizer } from './tokenizer.ts'
 import { readTokenizerFiles } from './tokenizer-files.ts'
 
-/** By variant and conversation: digests of text and ids that transformers gives, with and without the generation prompt. */
+/** Digests of the text and ids from transformers, by variant and conversation, with and without the generation prompt. */
 type Goldens = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>
 const goldens = JSON.parse(await readFile(new URL('../fixtures/goldens/formats.json', import.meta.url), 'utf8')) as Goldens
 const conversations = fixtureConversations()

@@ -16,7 +16,10 @@ import { createTokenizer, type TextTokenizer } from './tokenizer.ts'
 import { readTokenizerFiles, type TokenizerFiles } from './tokenizer-files.ts'
 import type { ChatModel, Conversation, ConversationOptions, HistoryMode, LoadChatModelOptions } from './types.ts'
 
-/** Tokenizer and template of a Hugging Face folder, probed and tested. Throws TEMPLATE_UNSUPPORTED where it cannot be rendered faithfully. */
+/**
+ * Loads tokenizer and template of a Hugging Face folder, probed and tested. Throws TEMPLATE_UNSUPPORTED if it
+ * cannot be rendered faithfully.
+ */
 export async function loadChatModel({
   directory,
   stopTokenIds,
@@ -30,11 +33,11 @@ export async function loadChatModel({
   return assemble(parts, history)
 }
 
-/** A fixed day: the digest of a template that prints the date stays the same. */
+/** A fixed day, so that the digest of a template that prints the date stays the same. */
 export const probeClock = (): Date => new Date(2000, 0, 1)
 
 export interface OpenOptions {
-  /** Ids at which the engine stops: those that the folder names, or where it names none, all that end a turn. */
+  /** Ids at which the engine stops. Default: those that the folder names or, if it names none, all that end a turn. */
   readonly stopTokenIds?: readonly number[] | undefined
   readonly now: Date
   readonly templateArguments?: TemplateArguments | undefined
@@ -89,7 +92,7 @@ function conversations(
     createConversation({ tokenizer, stops, probe, markup, renderer, reasoning, syntax, history, now, maxPromptBytes, ignore })
 }
 
-/** The model over opened parts. */
+/** Assembles the model from opened parts. */
 export function assemble(model: OpenedModel, history: HistoryMode): ChatModel {
   const { tokenizer, templates, probe, reasoning, engineStopIds } = model
   const syntax = toolCallSyntaxes.find(({ name }) => name === probe.syntax) ?? null

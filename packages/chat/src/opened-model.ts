@@ -3,7 +3,7 @@ import type { ModelTemplates } from './render/chat-renderer.ts'
 import type { TextTokenizer } from './tokenizer.ts'
 import type { TemplateProbe } from './types.ts'
 
-/** A folder that was read and probed, before it is decided whether it can be used. */
+/** A folder that was read and probed, before the decision whether it can be used. */
 export interface OpenedModel {
   readonly directory: string
   readonly tokenizer: TextTokenizer

@@ -2,27 +2,26 @@ import type { Encoder } from './encoder.ts'
 import type { TextTokenizer } from './tokenizer.ts'
 
 /**
- * Texts that have more characters together are encoded away from the event loop. 2,048 characters of English take 0.6 ms, measured with
+ * Texts with more characters together are encoded away from the event loop. 2,048 characters of English take 0.6 ms, measured with
  * byte-level vocabularies; of Chinese or of punctuation, the slowest tried, 2 ms. A message to the encoder and back takes 0.1 ms.
  */
 const mostInlineCharacters = 2_048
 
-/** Runs work of the event loop, now or when its turn has come. */
+/** Runs work on the event loop, at once or when its turn comes. */
 export type RunWork = <T>(work: () => T) => T | Promise<T>
 
 /** Options for preparing a prompt while others are prepared. */
 export interface PrepareAsyncOptions {
   readonly encoder: Encoder
-  /** The owner of the prompt, such as a session; owners take turns at the encoder. */
+  /** Owner of the prompt, such as a session. Owners take turns at the encoder. */
   readonly owner: object
   readonly signal?: AbortSignal | undefined
-  /** Runs every rendering; at once by default. */
+  /** Runs every rendering. Default: at once. */
   readonly run?: RunWork | undefined
 }
 
 /**
- * Runs `prepare`, with the long texts in it encoded by the encoder. `prepare` starts again when they are, so it may not change
- * anything.
+ * Runs `prepare` with its long texts encoded by the encoder. `prepare` starts again when they are encoded, so it must not change anything.
  */
 export async function prepareAsync<T>(
   prepare: () => T,

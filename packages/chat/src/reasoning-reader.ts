@@ -7,9 +7,9 @@ import type { TextPiece } from './token-text.ts'
 export interface ReasoningReaderOptions {
   readonly output: CompletionOutput
   readonly tags: ReasoningTags
-  /** The prompt ends inside a reasoning block. */
+  /** Whether the prompt ends inside a reasoning block. */
   readonly isOpen: boolean
-  /** Markers of calls, which are text in here. */
+  /** Markers of calls, which are text within reasoning. */
   readonly callMarkers: readonly string[]
   readonly isSpecial: (marker: string) => boolean
   /** Reads the text after the reasoning. */
@@ -27,7 +27,7 @@ class ReasoningReader implements CompletionReader {
   #state: 'before' | 'inside' | 'behind' = 'before'
   /** Plain text at the end that may become a marker. */
   #pending = ''
-  /** Text due behind the opening tag. */
+  /** Text that must follow the opening tag. */
   #label = ''
   #sawCall = false
 
@@ -74,7 +74,7 @@ class ReasoningReader implements CompletionReader {
     if (this.#state === 'behind' && at < text.length) this.#options.next.read({ text: text.slice(at), special: false, stop: false })
   }
 
-  /** Holds white space back until the first word shows whether it is a tag. */
+  /** Holds back white space until the first word shows whether it is a tag. */
   #readBefore(text: string): number {
     const { output, tags, isSpecial } = this.#options
     const at = text.length - text.trimStart().length
@@ -126,7 +126,7 @@ class ReasoningReader implements CompletionReader {
     return text.length
   }
 
-  /** Releases the text that was held back: nothing follows that could make it a marker. */
+  /** Releases the text that was held back, because nothing follows that could make it a marker. */
   #flush(): void {
     const text = this.#pending
     this.#pending = ''

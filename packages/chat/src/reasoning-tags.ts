@@ -1,13 +1,13 @@
-/** How a family marks reasoning in the text it samples. */
+/** A family's tags for reasoning in sampled text. */
 export interface ReasoningTags {
   readonly name: string
   readonly open: string
   readonly close: string
-  /** Text behind the opening tag that belongs to it. */
+  /** Text after the opening tag that belongs to it. */
   readonly label?: string
 }
 
-/** DeepSeek, Qwen and others; Magistral; Seed-OSS; Command A; Gemma 4. (gpt-oss has channels instead.) */
+/** Tags of DeepSeek, Qwen and others; Magistral; Seed-OSS; Command A; Gemma 4. (gpt-oss has channels instead.) */
 export const reasoningTags: readonly ReasoningTags[] = [
   { name: 'think', open: '<think>', close: '</think>' },
   { name: 'bracket-think', open: '[THINK]', close: '[/THINK]' },

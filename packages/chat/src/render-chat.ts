@@ -12,7 +12,7 @@ export interface ChatText {
   readonly tools?: readonly ToolDefinition[] | undefined
 }
 
-/** A conversation as its template writes it, without a tokenizer: what a vocabulary can be made from. Special tokens stand in it as text. */
+/** Renders a conversation with its template, without a tokenizer, for making a vocabulary. Special tokens appear as text. */
 export function renderChat({ chatTemplate, messages, tools = [] }: ChatText): string {
   const templates = { default: compileTemplate(chatTemplate, {}), toolUse: null }
   const probe = probeTemplate({ templates, stops: new Map(), now: probeClock() })

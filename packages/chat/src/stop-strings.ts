@@ -1,7 +1,7 @@
 import { MarkerFinder } from './syntax/markers.ts'
 import type { TextPiece } from './token-text.ts'
 
-/** Passes text on up to the first stop string, holding back what may begin one. */
+/** Passes text on up to the first stop string, and holds back text that may begin one. */
 export interface StopStrings {
   readonly stopped: boolean
   push(piece: TextPiece): TextPiece[]

@@ -1,4 +1,4 @@
-/** A cache that is bounded by the characters of its keys; the least recently used results are dropped first. */
+/** A cache that is limited by the characters of its keys. The least recently used results are dropped first. */
 export class TextCache<T> {
   readonly #entries = new Map<string, T>()
   readonly #maxCharacters: number

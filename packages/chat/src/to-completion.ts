@@ -5,7 +5,9 @@ import type { OpenedModel } from './opened-model.ts'
 import { createChatRenderer } from './render/chat-renderer.ts'
 import type { ChatModel } from './types.ts'
 
-/** What `toCompletion` of a model does: the text of the last message behind the prompt, and its ids behind the last stop token of the prompt. */
+/**
+ * Creates `toCompletion` of a model: the text of the last message after the prompt, and its ids after the last stop token of the prompt.
+ */
 export function createToCompletion({
   tokenizer,
   templates,
@@ -23,7 +25,7 @@ export function createToCompletion({
     const whole = renderer.render({ messages, tools, addGenerationPrompt: false, now })
     if (!whole.startsWith(prompt)) throw unsupported('writes an assistant message otherwise than its generation prompt begins it')
     const stop = firstStop(whole, ends, prompt.length)
-    // Where the next header closes a turn, a last message has no stop behind it yet.
+    // If the next header closes a turn, a last message has no stop after it yet.
     const text = stop ? whole.slice(prompt.length, stop.end) : whole.slice(prompt.length) + (probe.stops[turnKind(messages.at(-1)!)] ?? '')
     const context = prompt.slice(Math.max(0, ...[...stops.values()].map((each) => prompt.lastIndexOf(each))))
     const before = tokenizer.encode(context)

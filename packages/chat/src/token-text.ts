@@ -8,14 +8,17 @@ export interface TextPiece {
   readonly stop: boolean
 }
 
-/** Decodes ids as they come: text appears as soon as its bytes are complete. */
+/** Decodes ids as they come. Text appears as soon as its bytes are complete. */
 export interface TokenText {
   push(ids: ArrayLike<number>): readonly TextPiece[]
   /** The rest of the text, with incomplete bytes as U+FFFD. */
   flush(): readonly TextPiece[]
 }
 
-/** Special tokens and `stops` come out as special pieces; `before` are the ids in front, which some decoders need for white space. */
+/**
+ * Creates a decoder. Special tokens and `stops` become special pieces. `before` are the ids before the text, which some
+ * decoders need for white space.
+ */
 export function createTokenText(tokenizer: TextTokenizer, stops: ReadonlySet<number>, before: Int32Array): TokenText {
   const { specialIds } = tokenizer
   const decoder = tokenizer.tokenBytes ? byteDecoder(tokenizer.tokenBytes) : windowDecoder(tokenizer, before)
@@ -65,8 +68,8 @@ const overlap = 6
 const longestPending = 16
 
 /**
- * For decoders whose text depends on neighbours: decodes with a few ids in front and takes the difference. Tokens that are single
- * bytes are decoded on their own: such a decoder gives up a whole run of them where one character is not complete.
+ * A decoder for tokenizers whose text depends on neighbours: it decodes with a few ids in front and takes the difference. Tokens that are
+ * single bytes are decoded on their own, because such a tokenizer gives up a whole run of them if one character is incomplete.
  */
 function windowDecoder(tokenizer: TextTokenizer, before: Int32Array): Decoder {
   const byteOf = (id: number): number | null => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { isRecord } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 
-/** The files of a Hugging Face folder that say how text becomes ids. */
+/** The files of a Hugging Face folder that define how text becomes ids. */
 export interface TokenizerFiles {
   readonly directory: string
   readonly tokenizerText: string
@@ -15,7 +15,7 @@ export interface TokenizerFiles {
   readonly endIds: readonly number[]
 }
 
-/** Reads a Hugging Face folder. Throws TEMPLATE_UNSUPPORTED naming the file that is missing or not what it should be. */
+/** Reads a Hugging Face folder. Throws TEMPLATE_UNSUPPORTED that names the missing or invalid file. */
 export async function readTokenizerFiles(directory: string): Promise<TokenizerFiles> {
   const tokenizerText = await readText(directory, 'tokenizer.json')
   if (tokenizerText === null) throw missing(directory, 'tokenizer.json')
@@ -40,7 +40,7 @@ export async function readTokenizerFiles(directory: string): Promise<TokenizerFi
   }
 }
 
-/** One template, or several in a list: `default` and, for requests with tools, `tool_use`. */
+/** Reads one template, or several in a list: `default` and, for requests with tools, `tool_use`. */
 function namedTemplates(value: unknown): ReadonlyMap<string, string> {
   if (typeof value === 'string') return new Map([['default', value]])
   if (!Array.isArray(value)) return new Map()

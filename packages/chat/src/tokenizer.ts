@@ -21,15 +21,15 @@ export interface TextTokenizer {
   /** Text of one token as a template writes it; `null` for an id outside the vocabulary. */
   tokenText(id: number): string | null
   tokenId(text: string): number | null
-  /** Do not write to the result: equal texts share it. */
+  /** Encodes a text. Do not write to the result, because equal texts share it. */
   encode(text: string): Int32Array
-  /** As `encode`, for several texts that are needed together. */
+  /** Like `encode`, for several texts that are needed together. */
   encodeAll(texts: readonly string[]): readonly Int32Array[]
   /** Whether the ids of `text` are in the cache. */
   remembers(text: string): boolean
   /**
-   * Runs `work` with ids from `ready` or from the cache. Where `work` needs texts of more than `limit` characters together that
-   * neither has, returns the first such texts instead of encoding them.
+   * Runs `work` with ids from `ready` or from the cache. If `work` needs texts of more than `limit` characters together that neither has,
+   * returns the first such texts instead of encoding them.
    */
   withReady<T>(
     ready: ReadonlyMap<string, Int32Array>,
@@ -37,7 +37,7 @@ export interface TextTokenizer {
     work: () => T,
   ): { readonly value: T } | { readonly missing: readonly string[] }
   decode(ids: ArrayLike<number>, skipSpecialTokens: boolean): string
-  /** Bytes of one token where the decoder joins bytes, `null` for other decoders. */
+  /** Bytes of one token, for decoders that join bytes; `null` for other decoders. */
   tokenBytes: ((id: number) => Uint8Array) | null
 }
 
@@ -46,7 +46,9 @@ interface TokenizerJson {
   readonly added_tokens?: readonly { readonly id: number; readonly content: string; readonly special?: boolean }[]
 }
 
-/** Reads the text of a tokenizer.json, with the object of tokenizer_config.json. Throws what the tokenizer library throws. */
+/**
+ * Creates a tokenizer from the text of tokenizer.json and the object of tokenizer_config.json. Throws the errors of the tokenizer library.
+ */
 export function createTokenizer(tokenizerText: string, config: object): TextTokenizer {
   const json = JSON.parse(tokenizerText) as TokenizerJson
   const tokenizer = new HuggingFaceTokenizer(json, config)
@@ -107,7 +109,7 @@ class NotReady extends Error {
   }
 }
 
-/** Bytes of each token of a byte-level vocabulary; an added token stands for its own text. */
+/** Bytes of each token of a byte-level vocabulary. An added token stands for its own text. */
 function byteTable(tokenText: (id: number) => string | null, addedIds: ReadonlySet<number>): (id: number) => Uint8Array {
   const byteOf = byteAlphabet()
   const table: Uint8Array[] = []
@@ -131,7 +133,7 @@ function toBytes(text: string, byteOf: ReadonlyMap<string, number>): Uint8Array 
   return Uint8Array.from(bytes)
 }
 
-/** GPT-2's printable characters for bytes: those that print stand for themselves, the others follow from U+0100 on. */
+/** GPT-2's printable characters for bytes. Printable bytes stand for themselves; the others follow from U+0100 on. */
 function byteAlphabet(): ReadonlyMap<string, number> {
   const printable = (byte: number) => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae
   const alphabet = new Map<string, number>()

@@ -20,7 +20,7 @@ test('a conversation is one row: the prompts of the gateway, and a loss mask on 
   expect(chat.decode(learned(row))).toBe(
     '<tool_call>\n{"name": "lookup", "arguments": {"name": "iron"}}\n</tool_call><|im_end|>It is 26.<|im_end|>',
   )
-  // A policy that said so was asked with these ids: the first prompt, then what continues it.
+  // A policy that gave these answers would have got these ids: the first prompt, then its continuation.
   const conversation = chat.createConversation()
   const first = conversation.prepare({ messages: messages.slice(0, 1), tools })
   const sampledIds = chat.encode('<tool_call>\n{"name": "lookup", "arguments": {"name": "iron"}}\n</tool_call><|im_end|>')
@@ -38,7 +38,7 @@ test('a conversation is one row: the prompts of the gateway, and a loss mask on 
   expect(row).toMatchObject({ group: 'iron', advantage: null, provenance: { taskId: 'iron', sample: 0 } })
 })
 
-/** Templates that no demonstration can be made for, and why. */
+/** Templates for which no demonstration can be made, with the reason. */
 const refused: Partial<Record<FormatName, string>> = {
   'deepseek-r1': 'writes an assistant message otherwise than its generation prompt begins it',
   'gemma-3': 'cannot print tool calls',
@@ -63,7 +63,7 @@ describe.each(formatNames)('in the format of %s', (name) => {
   })
 })
 
-/** The messages that the parser of the gateway makes of the learned parts of a row. */
+/** Parses the learned parts of a row into messages, as the gateway does. */
 function readBack(chat: ChatModel, { tokenIds, lossMask }: TrainingSample, stopTokenIds: readonly number[]) {
   const prompt = chat.createConversation().prepare({ messages: messages.slice(0, 1), tools })
   const parts: number[][] = []

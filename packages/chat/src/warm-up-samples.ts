@@ -3,11 +3,11 @@ import type { ChatModel } from './types.ts'
 
 export interface WarmUpSampleOptions {
   readonly chat: ChatModel
-  /** A whole conversation, its system message included; every assistant message in it is learned. */
+  /** A whole conversation, including its system message. Every assistant message in it is learned. */
   readonly messages: readonly Message[]
-  /** The tools as the agent declares them; for a function tool its `definition`. */
+  /** Tools as the agent declares them; for a function tool, its `definition`. */
   readonly tools?: readonly ToolDefinition[] | undefined
-  /** Name of the samples in error messages; `demonstration` by default. */
+  /** Name of the samples in error messages. Default: `demonstration`. */
   readonly id?: string | undefined
 }
 
@@ -17,9 +17,9 @@ interface MaskedTokens {
 }
 
 /**
- * A demonstration as samples for `trainSft`: prompts as the gateway renders them for the policy, each followed by the ids of the
- * next assistant message. The loss mask is 1 on those ids, the stop token included. There is one sample, and another one for each
- * place where the template rewrites earlier messages. All arrays of a sample have the length of `tokenIds`.
+ * Turns a demonstration into samples for `trainSft`: prompts as the gateway renders them for the policy, each followed by the ids of the
+ * next assistant message. The loss mask is 1 on those ids, including the stop token. There is one sample, and another one for each place
+ * where the template rewrites earlier messages. All arrays of a sample have the length of `tokenIds`.
  */
 export function toWarmUpSamples({ chat, messages, tools = [], id = 'demonstration' }: WarmUpSampleOptions): TrainingSample[] {
   const conversation = chat.createConversation()

@@ -18,14 +18,14 @@ const lookup: ToolDefinition = {
   parameters: { type: 'object', properties: { key: { type: 'string' } } },
 }
 
-/** One call: which earlier turn it goes on from, what was done to its messages, and what is sampled. */
+/** One call: the earlier turn that it continues, the edit of its messages, and the sampled text. */
 const step = fc.record({
-  /** Turns back; more than there are begins another conversation. */
+  /** Turns to go back; more than there are begins another conversation. */
   back: fc.constantFrom(1, 1, 1, 1, 2, 3, 9),
   edit: fc.constantFrom('none', 'none', 'none', 'trimmed', 'new-ids', 'rewritten', 'foreign'),
   kind: fc.constantFrom('answer', 'answer', 'call', 'empty'),
   text: fc.constantFrom('iron', ' two  words\n', 'tool tool', '漢字 🙂', 'the end'),
-  /** Sampled ids are those of the text, single bytes of it, or others altogether. */
+  /** Kind of sampled ids: those of the text, single bytes of it, or unrelated ones. */
   ids: fc.constantFrom('encoded', 'split', 'other'),
   ending: fc.constantFrom('stop', 'stop', 'stop', 'cut', 'other-stop'),
 })
@@ -33,7 +33,7 @@ type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 
 interface Played {
   readonly prepared: PreparedPrompt
-  /** As the engine was given it. */
+  /** The prompt as the engine got it. */
   readonly promptIds: readonly number[]
   readonly sampled: readonly number[]
 }
@@ -79,7 +79,7 @@ function edited(messages: readonly Message[], edit: Step['edit'], index: number)
   }))
 }
 
-/** What a model might sample for a message: in tokens that the tokenizer would not choose, too. */
+/** Ids that a model might sample for a message, including tokens that the tokenizer would not choose. */
 function sampledIds(
   { tokenizer, probe, stops, engineStopIds }: OpenedModel,
   message: Message,

@@ -26,7 +26,7 @@ async function open(write: () => Promise<Folder>): Promise<OpenedModel> {
   return openModel(await readTokenizerFiles(folder.directory), { stopTokenIds: folder.stopTokenIds, now })
 }
 
-/** What the template makes of whole messages, without any continuity. */
+/** Renders whole messages with the template, without any continuity. */
 function renderWhole(
   { templates, probe, reasoning }: OpenedModel,
   messages: readonly Message[],
@@ -44,7 +44,7 @@ interface OwnTextInput {
   readonly withTools: boolean
 }
 
-/** What the template prints for `turn` between its neighbours, up to its stop token; `null` where the turn's prompt is printed differently then. */
+/** The template's text for `turn` between its neighbours, up to its stop token; `null` if the turn's prompt is then printed differently. */
 function ownText(model: OpenedModel, { before, turn, after, withTools }: OwnTextInput): string | null {
   const prompt = renderWhole(model, before, withTools, true)
   const whole = renderWhole(model, [...before, turn, ...after], withTools, true)
@@ -87,11 +87,11 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 interface Request {
   readonly prepared: PreparedPrompt
   readonly messages: readonly Message[]
-  /** Every sampled turn so far was the template's own text, token for token. */
+  /** Whether every sampled turn so far was the template's own text, token for token. */
   readonly isOwn: boolean
 }
 
-/** Plays a script against a model; what a template cannot take is left out of it. */
+/** Plays a script against a model, without steps that its template cannot take. */
 function play(opened: OpenedModel, chat: ChatModel, script: readonly Step[], vary = ''): Request[] {
   const withCalls = opened.probe.syntax !== null
   const offeredTools = withCalls ? tools : []
@@ -231,7 +231,7 @@ interface Recorder {
   readonly prepared: Map<number, PreparedPrompt>
 }
 
-/** The same model, with what its conversations record kept aside. */
+/** The same model, which also keeps a copy of what its conversations record. */
 function recordSampled(chat: ChatModel): Recorder {
   const sampled = new Map<number, Int32Array>()
   const prepared = new Map<number, PreparedPrompt>()

@@ -8,7 +8,7 @@ export const lookup: ToolDefinition = { name: 'lookup', parameters: { type: 'obj
 export const add: ToolDefinition = { name: 'add', parameters: { type: 'object', properties: {} } }
 export const now = new Date(2026, 6, 4)
 
-/** The model of a shape of template. */
+/** Loads the model of a shape of template. */
 export async function shape(name: ShapeName, history: HistoryMode = 'loop'): Promise<ChatModel> {
   await using folder = await writeShape(name)
   return await loadChatModel({ directory: folder.directory, stopTokenIds: folder.stopTokenIds, history })
@@ -33,7 +33,7 @@ export interface Sampled {
   readonly tools?: readonly ToolDefinition[]
 }
 
-/** Prepares, then records `text` as sampled; gives the prompt. */
+/** Prepares a prompt, records `text` as sampled, and returns the prompt. */
 export function turn(
   model: ChatModel,
   conversation: Conversation,
@@ -47,7 +47,7 @@ export function turn(
   return prepared
 }
 
-/** What a continuation appended to its parent. */
+/** The text that a continuation appended to its parent. */
 export function appended(model: ChatModel, prepared: PreparedPrompt, parent: PreparedPrompt, sampledText: string): string {
   const from = parent.promptTokenIds.length + model.encode(sampledText).length
   return model.decode(prepared.promptTokenIds.subarray(from))

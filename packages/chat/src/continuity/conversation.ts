@@ -19,11 +19,11 @@ import { type Continuation, type ConversationTurn, continuation, type RuleSettin
 export interface ConversationSettings extends RuleSettings {
   readonly renderer: ChatRenderer
   readonly reasoning: ReasoningTags | null
-  /** How the policy writes calls; `null` where they are not understood. */
+  /** The policy's syntax of calls; `null` if it is not understood. */
   readonly syntax: ToolCallSyntax | null
   readonly history: HistoryMode
   readonly now: Date
-  /** Rendered text of more bytes is refused; sampled texts count as their marks. */
+  /** Rendered text of more bytes is refused. Sampled texts count as their marks. */
   readonly maxPromptBytes: number
   /** Text that a client may change between its requests, in messages of its own. */
   readonly ignore: readonly RegExp[]
@@ -43,12 +43,12 @@ interface Memory extends Pick<RequestParts, 'prefill' | 'tools'> {
   readonly tokens: GrowingTokens
 }
 
-/** A decision to continue, with what it was made from. */
+/** A decision to continue, with its inputs. */
 interface Continued {
   readonly match: HistoryMatch
   readonly messages: readonly Message[]
   readonly tools: ToolSet
-  /** The rendering with marks in place of what was sampled, with the prefill and without. */
+  /** The rendering with marks in place of sampled texts, with and without the prefill. */
   readonly pieces: Skeleton
   readonly skeleton: Skeleton
   readonly decision: Continuation & { continues: true }
@@ -64,7 +64,7 @@ class ConversationTree implements Conversation {
   readonly #marks: Marks = createMarks()
   readonly #turns = new Map<number, ConversationTurn>()
   readonly #roots: ConversationTurn[] = []
-  /** All calls that were delivered, and the ids that the model itself wrote, by the delivered id. */
+  /** All delivered calls, and the ids that the model itself wrote, by the delivered id. */
   readonly #calls = new Map<string, ToolCall>()
   readonly #sampledIds = new Map<string, string>()
   /** The memory of each prompt that `prepare` has returned. */
@@ -126,7 +126,7 @@ class ConversationTree implements Conversation {
 
   #read({ messages, tools, toolsJson, forced }: PrepareRequest): RequestParts {
     const { messages: received, prefill } = splitPrefill(messages)
-    // The size is checked before rendering, which takes longer: a template prints about as much text as the tools have.
+    // The size is checked before rendering, which takes longer. A template prints about as much text as the tools have.
     if (toolsJson !== undefined) checkPromptSize([toolsJson], this.#settings.maxPromptBytes)
     const toolSet = this.#settings.renderer.toolSet(tools, toolsJson)
     if (toolSet.value) requireCalls(this.#settings)
@@ -184,7 +184,7 @@ class ConversationTree implements Conversation {
     return this.#remember({ ...prepared, promptTokenIds: ids }, { tokens, tools, prefill })
   }
 
-  /** A prompt that continues no turn: it is rendered whole, with recorded messages as they were delivered. */
+  /** Renders a whole prompt that continues no turn, with recorded messages as they were delivered. */
   #branch(match: HistoryMatch | null, parts: RequestParts, reasons: readonly string[]): PreparedPrompt {
     const { received, prefill, tools } = parts
     const ids = new CallIds(this.#calls)
@@ -223,7 +223,7 @@ class ConversationTree implements Conversation {
     return prepared
   }
 
-  /** Text that opens the forced call; empty where there is none. */
+  /** Text that opens the forced call; empty if there is none. */
   #opening(pieces: Skeleton, { forced }: RequestParts): string {
     if (forced === undefined) return ''
     const { syntax, reasoning } = this.#settings
@@ -234,14 +234,17 @@ class ConversationTree implements Conversation {
     throw new TrainError('TEMPLATE_UNSUPPORTED', `The format of this model has no way to begin ${what} for it; set tool_choice to "auto".`)
   }
 
-  /** The pieces before the texts of `prefill`, which become part of the delivered message; `null` where the template refuses marks in their place. */
+  /**
+   * The pieces before the texts of `prefill`, which become part of the delivered message; `null` if the
+   * template refuses marks in their place.
+   */
   #beforePrefill(messages: readonly Message[], prefill: Prefill, tools: ToolSet): string[] | null {
     const { marked, marks } = this.#marks.prefill(prefill)
     const pieces = unlessRaised(() => this.#pieces([...messages, marked], tools, false))
     return pieces && cutAtMark(pieces, marks)
   }
 
-  /** A prompt in pieces, its prefill at the end. Throws POLICY_CONTEXT_OVERFLOW for one of too many bytes. */
+  /** Renders a prompt in pieces, with its prefill at the end. Throws POLICY_CONTEXT_OVERFLOW for one of too many bytes. */
   #render(messages: readonly Message[], prefill: Prefill | null, tools: ToolSet): string[] {
     return withinPromptSize(this.#settings.maxPromptBytes, () => {
       if (prefill === null) return this.#pieces(messages, tools, true)
@@ -253,7 +256,7 @@ class ConversationTree implements Conversation {
     })
   }
 
-  /** Throws RenderingTooLong once there is more than a prompt may have. */
+  /** Renders the pieces of a prompt. Throws RenderingTooLong once there is more than a prompt may have. */
   #pieces(messages: readonly Message[], tools: ToolSet, addGenerationPrompt: boolean): string[] {
     const { renderer, now, maxPromptBytes } = this.#settings
     const sampledIds = this.#sampledIds.size === 0 ? undefined : this.#sampledIds
@@ -262,7 +265,7 @@ class ConversationTree implements Conversation {
   }
 }
 
-/** `null` where the messages cannot be rendered with marks in them; a prompt that is too large stays an error. */
+/** Returns `null` if the messages cannot be rendered with marks in them. A prompt that is too large stays an error. */
 function unlessRaised(render: () => string[]): string[] | null {
   try {
     return render()
@@ -273,7 +276,7 @@ function unlessRaised(render: () => string[]): string[] | null {
   }
 }
 
-/** Characters above the limit for a mark and the text that a template writes behind the last message; both are cut off again. */
+/** Characters above the limit, for a mark and the text that a template writes after the last message. Both are cut off again. */
 const cutCharacters = 1_024
 
 function requireCalls({ probe }: ConversationSettings): void {

@@ -1,11 +1,13 @@
 import type { TextTokenizer } from '../tokenizer.ts'
 
-/** Above this amount of new text the whole is encoded at once, because its turns may be many and small, and each costs a look-up. */
+/**
+ * With more new characters than this, the whole text is encoded at once, because its turns may be many and small, and each costs a look-up.
+ */
 const mostNewCharacters = 16_384
 
 /**
- * Ids of a text of several turns. It is encoded turn by turn, each in the context of the stop token before it as suffixes are,
- * so that a branch costs what is new in it.
+ * Encodes a text of several turns. Like suffixes, each turn is encoded in the context of the stop token before it, so that a
+ * branch costs only its new text.
  */
 export function encodeByTurns(text: string, tokenizer: TextTokenizer, stops: ReadonlyMap<number, string>): Int32Array {
   const turns: TurnText[] = []
@@ -18,7 +20,7 @@ export function encodeByTurns(text: string, tokenizer: TextTokenizer, stops: Rea
   if (turns.length < 3) return tokenizer.encode(text).slice()
   const ids = tokenizer.encodeAll(turns.map((turn) => turn.text))
   const encoded = turns.map(({ stop }, index) => ({ ids: ids[index]!, stop }))
-  // A tokenizer may read a stop token differently before some text; such a text is encoded whole.
+  // A tokenizer may read a stop token differently before some text. Such a text is encoded whole.
   if (encoded.some(({ ids, stop }) => stop !== null && ids[0] !== stop)) return tokenizer.encode(text).slice()
   const whole = new Int32Array(encoded.reduce((sum, { ids, stop }) => sum + ids.length - (stop === null ? 0 : 1), 0))
   let at = 0
@@ -33,7 +35,7 @@ export function encodeByTurns(text: string, tokenizer: TextTokenizer, stops: Rea
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
 interface TurnText {
-  /** A piece that begins with the stop token before it, whose id is `stop`, and ends with the next stop token. */
+  /** A piece that begins with the stop token before it, of id `stop`, and ends with the next stop token. */
   readonly text: string
   readonly stop: number | null
 }

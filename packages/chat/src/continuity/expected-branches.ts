@@ -14,7 +14,10 @@ export interface BranchMeasurement {
   readonly createConversation: (mode: HistoryMode) => Conversation
 }
 
-/** By scenario and history mode, why the request after the last sampled turn would branch; `raise` where the template refuses it. */
+/**
+ * For each scenario and history mode, the reasons why the request after the last sampled turn would branch;
+ * `raise` if the template refuses it.
+ */
 export function expectedBranches(model: BranchMeasurement): TemplateCheck['branches'] {
   const usable = Object.entries(scenarios(model.probe.syntax !== null, model.reasons))
   return Object.fromEntries(
@@ -29,10 +32,10 @@ export function expectedBranches(model: BranchMeasurement): TemplateCheck['branc
 }
 
 export interface PlayedScenario {
-  /** Model calls, the one after the last sampled turn included, and how many of them began a branch. */
+  /** Number of model calls, including the one after the last sampled turn, and of those that began a branch. */
   readonly calls: number
   readonly branches: number
-  /** Why the last call branched. */
+  /** Reasons why the last call branched. */
   readonly last: readonly string[]
 }
 

@@ -6,7 +6,7 @@ import { appended, assistant, call, lookup, now, result, shape, turn, user } fro
 const tools = [lookup]
 const end = '<|im_end|>'
 
-/** Samples `text` through the parser, records what it delivers and gives the next prompt. */
+/** Samples `text` through the parser, records the delivered message and returns the next prompt. */
 function goOn(
   model: ChatModel,
   text: string,

@@ -3,7 +3,7 @@ import { words } from '../probe/probe-conversations.ts'
 import type { HistoryMode } from '../types.ts'
 import { type BranchMeasurement, playScenario, scenarioMessages } from './expected-branches.ts'
 
-/** Warnings before a run about turns that the template rewrites after they were sampled; empty where every call continues. */
+/** Warnings before a run about turns that the template rewrites after they were sampled; none if every call continues. */
 export function historyNotes(model: BranchMeasurement, history: HistoryMode): string[] {
   const withCalls = model.probe.syntax !== null
   const measured = episodes(withCalls, model.reasons).map(({ where, messages }) => ({ where, ...playScenario(model, history, messages) }))

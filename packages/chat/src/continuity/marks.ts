@@ -4,7 +4,7 @@ import type { TurnKind } from '../types.ts'
 
 export type MarkKind = 'reasoning' | 'content' | 'arguments'
 
-/** A word that stands for a sampled text in a skeleton: letters and digits only, so that no template trims or escapes it. */
+/** A word that stands for a sampled text in a skeleton. It has only letters and digits, so that no template trims or escapes it. */
 export interface Mark {
   readonly kind: MarkKind
   readonly text: string
@@ -17,7 +17,7 @@ export interface MarkedMessage {
 
 /** The marks of one conversation, which no text of a client can contain. */
 export interface Marks {
-  /** Stands behind the text of a trailing assistant message. */
+  /** Mark after the text of a trailing assistant message. */
   readonly end: string
   /** A trailing assistant message with marks for its texts. */
   prefill(message: Message): MarkedMessage
@@ -35,7 +35,10 @@ export function createMarks(): Marks {
 
 const word = (name: string, part: string): string => `sAmPLed7Q${name}x${part}Z`
 
-/** The delivered message with its texts replaced by marks, and the marks in the order they were sampled. Empty texts stay empty. */
+/**
+ * Replaces the texts of the delivered message by marks, and returns the marks in the order in which they were
+ * sampled. Empty texts stay empty.
+ */
 export function markMessage(name: string, message: Message): MarkedMessage {
   const marks: Mark[] = []
   const mark = (kind: MarkKind, part: string): string => {
@@ -66,7 +69,7 @@ export function turnKind({ content, reasoning, toolCalls = [] }: Message): TurnK
   return reasoning && !content ? 'reasoning' : 'plain'
 }
 
-/** The first member of valid JSON, as written; no more of it is read. */
+/** The key of the first member of valid JSON. The rest is not read. */
 function firstKey(argumentsText: string): string {
   const key = /^\s*\{\s*("(?:[^"\\]|\\.)*")\s*:/.exec(argumentsText)?.[1]
   return key === undefined ? 'a' : (JSON.parse(key) as string)

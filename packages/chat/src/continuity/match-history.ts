@@ -27,8 +27,8 @@ interface Candidate {
 }
 
 /**
- * The deepest recorded turn whose messages are the beginning of the received ones. Of several, one that its client received is
- * preferred, then the one that differs least, then the latest.
+ * Finds the deepest recorded turn whose messages begin the received ones. Among several, a turn that its client received is preferred, then
+ * the one that differs least, then the latest.
  */
 export function matchHistory(messages: readonly Message[], options: MatchOptions): HistoryMatch | null {
   let best: Candidate | null = null
@@ -81,7 +81,10 @@ function better(candidate: Candidate, best: Candidate, { isAbandoned }: MatchOpt
 /** Whether a turn has neither text nor calls, so that clients leave it out of the next request. */
 export const isEmpty = ({ content, toolCalls = [] }: Message): boolean => (content ?? '').trim() === '' && toolCalls.length === 0
 
-/** The first difference between a request that contains a recorded answer and the recorded messages before that answer; the latest such answer counts. */
+/**
+ * The first difference between a request that contains a recorded answer and the recorded messages before that answer.
+ * The latest such answer counts.
+ */
 export function findDivergence(
   messages: readonly Message[],
   turns: Iterable<ConversationTurn>,

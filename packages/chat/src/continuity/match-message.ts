@@ -2,7 +2,7 @@ import type { Message, ToolCall } from '@aworld-train/protocol'
 import { equalJson } from '../json/json-text.ts'
 import { type ReasoningTags, reasoningTags } from '../reasoning-tags.ts'
 
-/** Kinds of differences between a request and the record that do not matter. */
+/** A kind of difference between a request and the record that does not matter. */
 export type Tolerance =
   | 'role'
   | 'empty-content'
@@ -15,22 +15,22 @@ export type Tolerance =
   | 'inline-reasoning'
   | 'ignored'
 
-/** What one conversation disregards. */
+/** Differences that one conversation disregards. */
 export interface MatchRules {
-  /** Text that clients may change in messages of their own. */
+  /** Text that clients may change in their own messages. */
   readonly ignore: readonly RegExp[]
-  /** How the model marks reasoning. */
+  /** The model's tags for reasoning. */
   readonly tags: ReasoningTags | null
 }
 
 const none: readonly Tolerance[] = []
 
-/** All calls that were delivered, by the id that the client knows. */
+/** All delivered calls, by the id that the client knows. */
 export type DeliveredCalls = ReadonlyMap<string, ToolCall>
 
 /**
- * The ids of calls in one request, as the conversation knows them: a client may have replaced ours, may use an id again in
- * a later turn, and may leave ids out, in which case results answer the calls in their order.
+ * Maps the ids of calls in one request to those of the conversation. A client may have replaced our ids, may use an id again in a later
+ * turn, and may leave ids out; results then answer the calls in their order.
  */
 export class CallIds {
   readonly #delivered: DeliveredCalls
@@ -46,7 +46,7 @@ export class CallIds {
     return new CallIds(this.#delivered, this.#ours && new Map(this.#ours))
   }
 
-  /** Whether `id` is that of a call that was delivered. */
+  /** Whether `id` is that of a delivered call. */
   isOurs(id: string): boolean {
     return this.#delivered.has(id)
   }
@@ -71,7 +71,9 @@ export class CallIds {
     return ours[0] ?? toolCallId
   }
 
-  /** The message with our ids, and with the arguments of our calls as the policy wrote them, because a client may format numbers differently. */
+  /**
+   * Returns the message with our ids. Arguments of our calls are as the policy wrote them, because a client may format numbers differently.
+   */
   translate(message: Message): Message {
     if (message.toolCalls) {
       this.map(message.toolCalls, message.toolCalls)
@@ -89,9 +91,9 @@ export class CallIds {
 }
 
 /**
- * Compares a message of a request with the recorded one: the kinds of differences that do not matter, or `null` where it is another
- * message. White space around a text may change only where the policy `sampled` it, because clients trim answers; a change in a
- * text of the client's own is an edit.
+ * Compares a message of a request with the recorded one. Returns the kinds of tolerated differences, or `null` if it is
+ * another message. White space around a text may change only if the policy `sampled` it, because clients trim answers. A
+ * change in a client's own text is an edit.
  */
 export function matchMessage(
   recorded: Message,
@@ -131,7 +133,10 @@ export function matchMessage(
   return tolerated ? [...tolerated, ...calls] : calls
 }
 
-/** Compares calls by their ids: an id of ours must belong to the same call. Where a client made its own ids, the arguments must be equal as JSON. */
+/**
+ * Compares calls by their ids. An id of ours must belong to the same call. If a client made its own ids, the
+ * arguments must be equal as JSON.
+ */
 function matchCalls(
   recorded: readonly ToolCall[] | undefined,
   received: readonly ToolCall[] | undefined,
@@ -159,7 +164,7 @@ const without = (ignore: readonly RegExp[], text: string): string => ignore.redu
 
 const joinedText = (texts: readonly (string | null | undefined)[]): string => texts.map((text) => text ?? '').join('')
 
-/** Messages of an assistant as one: some clients send text and calls of an answer in messages of their own. */
+/** Joins messages of an assistant, because some clients send text and calls of one answer in separate messages. */
 function joined(messages: readonly Message[]): Message {
   const [first] = messages as readonly [Message, ...Message[]]
   if (messages.length === 1) return first
@@ -173,7 +178,9 @@ function joined(messages: readonly Message[]): Message {
   }
 }
 
-/** The message with the reasoning that a client wrote into its text at a place of its own; `null` where its text begins with none. */
+/**
+ * Moves the reasoning that a client wrote into the text of a message to its own field; `null` if the text does not begin with reasoning.
+ */
 function withoutInlineReasoning(message: Message, own: ReasoningTags | null): Message | null {
   const text = message.content?.trimStart() ?? ''
   const tags = [...(own ? [own] : []), ...reasoningTags].find(({ open }) => text.startsWith(open))
@@ -186,8 +193,8 @@ function withoutInlineReasoning(message: Message, own: ReasoningTags | null): Me
 }
 
 /**
- * Compares a sampled answer with the messages of a request from `from` on: the differences, and how many messages the answer is there.
- * Its reasoning may stand in its text, where it is the recorded one.
+ * Compares a sampled answer with the messages of a request from `from` on. Returns the differences, and the number of messages that the
+ * answer takes there. Its reasoning may be in its text if it is the recorded one.
  */
 export function matchAnswer(
   recorded: Message,

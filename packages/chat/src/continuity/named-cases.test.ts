@@ -10,7 +10,7 @@ const prompt = '<|im_start|>assistant\n'
 /** The text that a continuation adds for one more message of a role. */
 const next = (role: string, content: string) => `\n<|im_start|>${role}\n${content}${end}\n${prompt}`
 
-/** Everything before the completion of `prepared` is what its parent's prompt and completion were. */
+/** Checks that a prompt begins with its parent's prompt and completion. */
 function extendsTurn(prepared: PreparedPrompt, parent: PreparedPrompt, sampled: Int32Array): void {
   const before = [...parent.promptTokenIds, ...sampled]
   expect(Array.from(prepared.promptTokenIds.subarray(0, before.length))).toEqual(before)

@@ -1,12 +1,12 @@
 import { type Message, TrainError } from '@aworld-train/protocol'
 import { pythonStrip } from '../render/python-text.ts'
 
-/** A trailing assistant message: the beginning of the answer, which the policy goes on from. */
+/** A trailing assistant message: the beginning of the answer, which the policy continues. */
 export interface Prefill extends Message {
   readonly content: string
 }
 
-/** Splits a trailing assistant message off, where there is one. */
+/** Splits off a trailing assistant message, if there is one. */
 export function splitPrefill(messages: readonly Message[]): { readonly messages: readonly Message[]; readonly prefill: Prefill | null } {
   const last = messages.at(-1)
   if (!last) throw new TrainError('GATEWAY_BAD_REQUEST', 'The request has no messages; send at least one.')
@@ -22,7 +22,7 @@ export function splitPrefill(messages: readonly Message[]): { readonly messages:
 export const withPrefill = (messages: readonly Message[], prefill: Prefill | null): readonly Message[] =>
   prefill === null ? messages : [...messages, prefill]
 
-/** The whole message of which `prefill` was the beginning. */
+/** The whole message that began with `prefill`. */
 export function completed(prefill: Prefill | null, message: Message): Message {
   if (prefill === null) return message
   const reasoning = (prefill.reasoning ?? '') + (message.reasoning ?? '')
@@ -30,12 +30,12 @@ export function completed(prefill: Prefill | null, message: Message): Message {
   return { ...message, content, ...(reasoning !== '' && { reasoning }) }
 }
 
-/** The prefill with a space and `mark` behind its text; the space shows whether the template trims the message. */
+/** The prefill with `mark` and a space after its text. The space shows whether the template trims the message. */
 export const withMarkBehind = (prefill: Prefill, mark: string): Message => ({ ...prefill, content: `${prefill.content}${mark} ` })
 
 /**
- * A rendering that ends with `withMarkBehind(prefill, mark)`, up to the place where the policy goes on: as `continue_final_message`
- * of transformers cuts it. `null` where the template leaves out or changes `text`, the text of the prefill.
+ * Cuts a rendering that ends with `withMarkBehind(prefill, mark)` at the place where the policy goes on, as `continue_final_message` of
+ * transformers does. `null` if the template leaves out or changes `text`, the text of the prefill.
  */
 export function cutBehindPrefill(pieces: readonly string[], mark: string, text: string): string[] | null {
   const last = pieces.findLastIndex((piece) => piece.includes(mark))

@@ -1,7 +1,7 @@
 import { TrainError } from '@aworld-train/protocol'
 import { RenderingTooLong } from '../render/compile-template.ts'
 
-/** Throws POLICY_CONTEXT_OVERFLOW for texts that have more bytes of UTF-8 together than a prompt may. */
+/** Throws POLICY_CONTEXT_OVERFLOW for texts that together have more bytes of UTF-8 than a prompt may. */
 export function checkPromptSize(texts: readonly string[], maxBytes: number): void {
   let characters = 0
   for (const { length } of texts) characters += length
@@ -12,7 +12,7 @@ export function checkPromptSize(texts: readonly string[], maxBytes: number): voi
   if (bytes > maxBytes) throw tooLarge(`${bytes} bytes`, maxBytes)
 }
 
-/** The result of `render` where it is not too large. Throws POLICY_CONTEXT_OVERFLOW, also where `render` stopped early. */
+/** Returns the result of `render`. Throws POLICY_CONTEXT_OVERFLOW if it is too large, also if `render` stopped early for that. */
 export function withinPromptSize(maxBytes: number, render: () => string[]): string[] {
   let pieces: string[]
   try {

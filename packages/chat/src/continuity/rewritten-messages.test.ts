@@ -7,7 +7,7 @@ const end = '<|im_end|>'
 const tools = [lookup]
 const system = (content: string): Message => ({ role: 'system', content })
 
-/** Records an answer, asks again with `history` and a result, and says how the call went on. */
+/** Records an answer, asks again with `history` and a result, and reports how the call was continued. */
 async function ask(
   answer: Message,
   history: readonly Message[],

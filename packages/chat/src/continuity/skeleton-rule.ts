@@ -9,14 +9,14 @@ import { type Mark, turnKind } from './marks.ts'
 import type { ComparedSkeleton, Skeleton } from './skeleton.ts'
 import { firstStop, maskedGap, type StopPlace } from './stop-texts.ts'
 
-/** A sampled turn with all that continuing it needs. */
+/** A sampled turn, with all that is needed to continue it. */
 export interface ConversationTurn {
   readonly index: number
-  /** The recorded turn whose conversation this one extends; `null` for none. */
+  /** The recorded turn whose conversation this one extends, or `null`. */
   readonly matched: ConversationTurn | null
   /** Turns that extend this one's conversation. */
   readonly children: ConversationTurn[]
-  /** Messages since `matched`, the delivered one last. */
+  /** Messages since `matched`; the delivered one is last. */
   readonly messages: readonly Message[]
   /** Number of messages from the root to the delivered one. */
   readonly depth: number
@@ -35,7 +35,7 @@ export interface RuleSettings {
   readonly tokenizer: TextTokenizer
   readonly stops: ReadonlyMap<number, string>
   readonly probe: TemplateProbe
-  /** Texts whose presence in delivered content means that a template may treat it as markup. */
+  /** Texts that show, in delivered content, that a template may treat it as markup. */
   readonly markup: readonly string[]
 }
 
@@ -45,13 +45,13 @@ export type Continuation =
 
 export interface ContinuationInput {
   readonly turn: ConversationTurn
-  /** The skeleton of the new history, compared with that of `turn`. */
+  /** The skeleton of the request's history, compared with that of `turn`. */
   readonly compared: ComparedSkeleton
-  /** Text that follows the skeleton as it stands: that of a trailing assistant message, and what opens a forced call. */
+  /** Text that follows the skeleton: that of a trailing assistant message, and the opening of a forced call. */
   readonly appended: string
-  /** Ways in which the request is another history, which a history mode may overlook: `tools-order`, `empty-turn`. */
+  /** Differences of the request's history that a history mode may overlook: `tools-order`, `empty-turn`. */
   readonly rewrites: readonly string[]
-  /** The recorded messages, then those that follow them. */
+  /** The recorded messages, and those that follow them. */
   readonly messages: readonly Message[]
   readonly sampledIds: SampledIds
   readonly history: HistoryMode
@@ -60,9 +60,9 @@ export interface ContinuationInput {
 const tolerable = new Set(['prefix', 'dropped:reasoning', 'dropped:content', 'closer', 'markup', 'tools-order', 'empty-turn'])
 
 /**
- * Whether the tokens of a recorded turn may be continued, and with which ids. The rendering with marks must begin as it did then,
- * hold every mark in sampled order, and close the turn as probed; what follows the first stop token behind the last mark
- * is encoded in that token's context.
+ * Decides whether the tokens of a recorded turn may be continued, and with which ids. The rendering with marks must begin as it did
+ * then, contain every mark in sampled order, and close the turn as probed. The text after the first stop token behind the last mark is
+ * encoded in that token's context.
  */
 export function continuation(input: ContinuationInput, settings: RuleSettings): Continuation {
   const { turn, compared } = input

@@ -1,18 +1,18 @@
 import type { Mark } from './marks.ts'
 
-/** A rendering with the sampled texts replaced by marks, in the pieces in which the template wrote it. */
+/** A rendering with marks in place of sampled texts, in the pieces that the template wrote. */
 export type Skeleton = readonly string[]
 
 export interface ComparedSkeleton {
-  /** The whole text; pieces that `recorded` has too are the same string objects. */
+  /** The whole text. Pieces that `recorded` also has are the same string objects. */
   readonly skeleton: Skeleton
-  /** The text after the equal pieces; it has all marks that `recorded` does not have. */
+  /** The text after the equal pieces. It has all marks that `recorded` lacks. */
   readonly tail: string
-  /** The whole begins with the whole of `recorded`. */
+  /** Whether the whole begins with the whole of `recorded`. */
   readonly startsAsRecorded: boolean
 }
 
-/** Compares piece by piece: the text of a long history is neither joined nor copied. */
+/** Compares piece by piece, so that the text of a long history is neither joined nor copied. */
 export function compareSkeletons(recorded: Skeleton, now: string[]): ComparedSkeleton {
   let same = 0
   while (same < recorded.length && recorded[same] === now[same]) {
@@ -32,7 +32,7 @@ export function cutAtMark(pieces: readonly string[], marks: readonly Mark[]): st
   return [...pieces]
 }
 
-/** At least the last 200 characters, where there are so many. */
+/** The end of the text, at least its last 200 characters. */
 export function endOf(skeleton: Skeleton): string {
   let text = ''
   for (let at = skeleton.length - 1; at >= 0 && text.length < 200; at -= 1) text = skeleton[at]! + text

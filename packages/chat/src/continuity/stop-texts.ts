@@ -1,4 +1,4 @@
-/** Where a stop token stands in a rendered text. */
+/** The place of a stop token in a rendered text. */
 export interface StopPlace {
   readonly id: number
   readonly text: string
@@ -19,7 +19,7 @@ export function firstStop(text: string, stops: ReadonlyMap<number, string>, from
   return best
 }
 
-/** Text between a mark and the stop behind it, with ids of calls masked, as the probe recorded it. */
+/** Text between a mark and the stop after it, with ids of calls masked, as the probe recorded it. */
 export function maskedGap(gap: string, ids: readonly string[]): string {
   return ids.reduce((text, id) => text.replaceAll(id, '#'), gap)
 }

@@ -1,4 +1,4 @@
-/** A JSON value with the spelling of its numbers and the order of its keys kept. */
+/** A JSON value that keeps the spelling of its numbers and the order of its keys. */
 export type JsonNode =
   | { readonly kind: 'null' }
   | { readonly kind: 'boolean'; readonly value: boolean }
@@ -17,13 +17,16 @@ const whitespace = /[ \t\n\r]*/y
 const numberText = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const stringText = /"(?:[^"\\]|\\.)*"/y
 
-/** Reads JSON as `JSON.parse` does, keeping number spelling, key order and the text of members. Throws SyntaxError where it does. */
+/**
+ * Reads JSON as `JSON.parse` does, but keeps the spelling of numbers, the order of keys and the text of members.
+ * Throws SyntaxError as it does.
+ */
 export function readJson(text: string): JsonNode {
   JSON.parse(text)
   return new ValidJsonReader(text).read()
 }
 
-/** Walks text that is known to be valid JSON. */
+/** Reads text that is known to be valid JSON. */
 class ValidJsonReader {
   readonly #text: string
   #at = 0
@@ -101,7 +104,7 @@ class ValidJsonReader {
   }
 }
 
-/** Equal as JSON: numbers by value, object keys in any order. Text that is not JSON is equal only to itself. */
+/** Whether texts are equal as JSON, with numbers by value and object keys in any order. Text that is not JSON is equal only to itself. */
 export function equalJson(left: string, right: string): boolean {
   if (left === right) return true
   try {

@@ -1,6 +1,6 @@
 import type { Message, ToolCall, ToolDefinition } from '@aworld-train/protocol'
 
-/** Marker words of the probe: letters and digits, so that no template changes them. */
+/** Marker words of the probe. They have only letters and digits, so that no template changes them. */
 export const words = {
   system: 'pRoBe5System',
   user: 'pRoBe5UserA',

@@ -15,7 +15,7 @@ export interface ProbeInput {
   readonly templates: ModelTemplates
   /** Tokens known to end a turn. */
   readonly stops: ReadonlyMap<number, string>
-  /** Special tokens of the tokenizer: one of them closes a turn where no known stop does. */
+  /** Special tokens of the tokenizer. One of them closes a turn if no known stop does. */
   readonly specials?: ReadonlyMap<number, string> | undefined
   readonly now: Date
 }
@@ -25,7 +25,7 @@ const next = user(words.nextUser)
 const callTurn = assistant('', { toolCalls: [firstCall] })
 const result = toolResult(firstCall.id, words.result)
 
-/** Finds out what a template accepts and prints from renderings of small conversations; the model's name decides nothing. */
+/** Finds out what a template accepts and prints by rendering small conversations. The model's name decides nothing. */
 export function probeTemplate({ templates, stops, specials, now }: ProbeInput): TemplateProbe {
   const digest = createHash('sha256')
   const reasoningTags = reasoningTagsOf(templates.default.source + (templates.toolUse?.source ?? ''))
@@ -40,7 +40,7 @@ export function probeTemplate({ templates, stops, specials, now }: ProbeInput): 
     reasoningTags,
   }
   let raised: string | null = null
-  /** `null` where the template raises. */
+  /** Renders messages; `null` if the template raises. */
   const attempt = (messages: readonly Message[], withTools: boolean, change: Partial<MessageForm> = {}, generate = false) => {
     const renderer = createChatRenderer(templates, { ...form, ...change })
     try {
@@ -101,7 +101,7 @@ export function probeTemplate({ templates, stops, specials, now }: ProbeInput): 
   }
 }
 
-/** The first way of handing over a call with which the template prints its name and its argument, unescaped. */
+/** The first form of a call with which the template prints its name and its argument unescaped. */
 function callForm(attempt: (change: Partial<MessageForm>) => string | null): Partial<MessageForm> {
   const escaped = `\\"${words.argument}\\"`
   for (const emptyContent of ['', null] as const) {
@@ -143,7 +143,7 @@ function parallelCalls(attempt: (messages: readonly Message[]) => string | null,
   return text.includes(words.secondArgument) ? 'all' : 'first'
 }
 
-/** What the template prints between the last sampled text of a turn and the first stop token. */
+/** Finds the template's text between the last sampled text of a turn and the first stop token. */
 function probeClosers(
   attempt: (messages: readonly Message[], withTools: boolean) => string | null,
   tokens: { readonly stops: ReadonlyMap<number, string>; readonly specials: ReadonlyMap<number, string> },
@@ -187,18 +187,20 @@ function closerIn(
   return stop && gap !== null && !mentionsNext(gap) ? { gap, stop } : null
 }
 
-/** The stop token behind an answer that is the last message. The model stops there even where the template closes earlier turns differently. */
+/**
+ * The stop token after an answer that is the last message. The model stops there, even if the template closes earlier turns differently.
+ */
 function finalStop(text: string | null, stops: ReadonlyMap<number, string>): string | null {
   const at = text?.lastIndexOf(words.answer) ?? -1
   return text === null || at < 0 ? null : (firstStop(text, stops, at)?.text ?? null)
 }
 
-/** A stop token found only behind the next message does not close the turn. */
+/** Whether a text reaches into the next message. A stop token found only there does not close the turn. */
 function mentionsNext(gap: string): boolean {
   return [words.nextUser, words.result, words.secondResult].some((word) => gap.includes(word))
 }
 
-/** The row of the table that reads back the call the template prints. */
+/** Finds the row of the table that reads back the call that the template prints. */
 function syntaxOf(text: string, stops: ReadonlyMap<number, string>): string | null {
   const from = text.indexOf(words.user) + words.user.length
   const stop = firstStop(text, stops, text.lastIndexOf(words.argument))

@@ -5,7 +5,7 @@ import { user, words } from './probe-conversations.ts'
 
 const sampleTexts = ['\n', ' \n', 'Hello, world', words.user, 'ünïcödé 漢字 🙂', '{"name": "x", "arguments": {}}']
 
-/** Sentences saying why a model cannot be used with token truth; empty when it can. */
+/** Reasons, as sentences, why a model cannot be used with exact tokens; none if it can. */
 export function selfTest(model: OpenedModel): string[] {
   const { directory, tokenizer, probe, stops, engineStopIds } = model
   const problems = renderingProblems(model)

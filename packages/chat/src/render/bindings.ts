@@ -3,7 +3,7 @@ import type { Frame, Scope } from './scope.ts'
 import type * as Tree from './syntax-tree.ts'
 import { iterate, Namespace, type Value } from './values.ts'
 
-/** Names that a block sets itself; blocks inside it that have variables of their own are left out. */
+/** Names that a block itself sets. Inner blocks with variables of their own are left out. */
 export function assignedNames(body: readonly Tree.Node[]): string[] {
   return body.flatMap((node) => {
     if (node.type === 'Macro') return [(node as Tree.Macro).name.value]

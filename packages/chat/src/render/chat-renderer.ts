@@ -7,7 +7,7 @@ import { pythonJson } from './python-text.ts'
 import { type MessageForm, type SampledIds, toTemplateMessages } from './template-messages.ts'
 import { Dictionary, fromJson, type Value } from './values.ts'
 
-/** Tools as a template reads them; equal keys mean equal prompts. */
+/** Tools as a template reads them. Equal keys mean equal prompts. */
 export interface ToolSet {
   readonly key: string
   /** The tools one by one, as JSON. */
@@ -21,23 +21,23 @@ export interface RenderOptions {
   readonly addGenerationPrompt: boolean
   readonly now: Date
   readonly sampledIds?: SampledIds | undefined
-  /** Longest rendered text; a longer one throws RenderingTooLong. */
+  /** Longest rendered text. A longer one throws RenderingTooLong. */
   readonly maxCharacters?: number | undefined
 }
 
-/** A template with what its probe found; renders messages. */
+/** Renders messages with a template in the form that its probe found. */
 export interface ChatRenderer {
   readonly form: MessageForm
   toolSet(tools: readonly ToolDefinition[], toolsJson?: string): ToolSet
-  /** Throws GATEWAY_BAD_REQUEST with what the template raised. */
+  /** Renders messages. Throws GATEWAY_BAD_REQUEST with the error that the template raised. */
   render(options: RenderOptions): string
-  /** The same text in pieces; a conversation that grows repeats the pieces of its messages. Throws as `render`. */
+  /** Renders the same text in pieces. A growing conversation repeats the pieces of its messages. Throws as `render` does. */
   renderPieces(options: RenderOptions): string[]
 }
 
 export interface ModelTemplates {
   readonly default: ChatTemplate
-  /** Used when there are tools. */
+  /** The template for requests with tools. */
   readonly toolUse: ChatTemplate | null
 }
 

@@ -24,7 +24,7 @@ function member(node: JsonNode, name: string): JsonNode | null {
   return node.kind === 'object' ? (node.members.get(name)?.node ?? null) : null
 }
 
-/** `null` where the renderer refuses. */
+/** Returns `null` if the renderer refuses. */
 function attempt(work: () => string): string | null {
   try {
     return work()

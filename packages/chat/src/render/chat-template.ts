@@ -14,7 +14,7 @@ export interface RenderInput {
   readonly tools: Value
   readonly addGenerationPrompt: boolean
   readonly now: Date
-  /** Longest rendered text; a longer one throws RenderingTooLong. */
+  /** Longest rendered text. A longer one throws RenderingTooLong. */
   readonly maxCharacters?: number | undefined
 }
 
@@ -23,9 +23,9 @@ export interface ChatTemplate {
   readonly source: string
   /** SHA-256 of the source, of the special tokens it may print and of its arguments. */
   readonly hash: string
-  /** Renders. Throws what the template raises, and wherever Python would throw. */
+  /** Renders messages. Throws what the template raises, and wherever Python would. */
   render(input: RenderInput): string
-  /** The same text in pieces; a conversation that grows repeats the pieces of its messages. */
+  /** Renders the same text in pieces. A growing conversation repeats the pieces of its messages. */
   renderPieces(input: RenderInput): string[]
 }
 
@@ -33,8 +33,8 @@ export interface ChatTemplate {
 export type TemplateArguments = Readonly<Record<string, unknown>>
 
 /**
- * Compiles a Jinja chat template the way transformers' `apply_chat_template` does (5.x: sandbox for immutable data, trimmed blocks, loop
- * controls, its own `tojson`). Throws SyntaxError for source it cannot parse, or naming a feature it does not support.
+ * Compiles a Jinja chat template as transformers' `apply_chat_template` does (5.x: sandbox for immutable data, trimmed blocks, loop
+ * controls, its own `tojson`). Throws SyntaxError for source that it cannot parse, or for an unsupported feature, which it names.
  */
 export function compileTemplate(
   source: string,

@@ -7,7 +7,7 @@ import type * as Tree from './syntax-tree.ts'
 import { testNamed } from './tests.ts'
 import { Callable, Dictionary, Float, iterate, type Keywords, noKeywords, Tuple, toKey, truthy, typeName, type Value } from './values.ts'
 
-/** Compiles an expression once; the result evaluates it in a frame. Throws SyntaxError naming a feature that is not supported. */
+/** Compiles an expression once. The result evaluates it in a frame. Throws SyntaxError that names an unsupported feature. */
 export function compileExpression(node: Tree.Node, scope: Scope): Evaluate {
   const compile = compilers[node.type]
   if (!compile) throw new SyntaxError(`the expression ${node.type} is not supported`)
@@ -102,7 +102,7 @@ function binary(node: Tree.Binary, scope: Scope): Evaluate {
   return (frame) => apply(first(frame), second(frame))
 }
 
-/** Text marked by the filter `safe`, also where `+` has joined it or a variable holds it. */
+/** Whether an expression is text marked by the filter `safe`, also if `+` has joined it or a variable holds it. */
 export function isMarkup(node: Tree.Node, scope: Scope): boolean {
   switch (node.type) {
     case 'FilterExpression':
@@ -120,7 +120,7 @@ export function isMarkup(node: Tree.Node, scope: Scope): boolean {
   }
 }
 
-/** Text that is joined to text marked by `safe` gets escaped, even in a chat template. */
+/** Joins texts. Text that is joined to text marked by `safe` gets escaped, even in a chat template. */
 function joinMarkup(first: Evaluate, firstIsMarkup: boolean, second: Evaluate, secondIsMarkup: boolean): Evaluate {
   const text = (evaluate: Evaluate, isSafe: boolean) => (frame: Frame) => {
     const value = evaluate(frame)
@@ -226,7 +226,7 @@ function filterName(filter: Tree.Identifier | Tree.Call): string {
   return filter.type === 'Identifier' ? filter.value : (filter.callee as Tree.Identifier).value
 }
 
-/** A value with a filter on it. */
+/** Compiles a filter on a value. */
 export function filtered(operand: Evaluate, filter: Tree.Identifier | Tree.Call, scope: Scope): Evaluate {
   const apply: Filter = filterNamed(filterName(filter))
   if (filter.type === 'Identifier') return (frame) => apply(operand(frame), [], noKeywords)
@@ -241,7 +241,7 @@ export function filtered(operand: Evaluate, filter: Tree.Identifier | Tree.Call,
 
 const takesTest: Readonly<Record<string, number>> = { select: 0, reject: 0, selectattr: 1, rejectattr: 1 }
 
-/** A filter or test that is named in an argument is looked for when the template is read, not when it runs. */
+/** Looks up a filter or test named in an argument when the template is read, not when it runs. */
 function checkNames(filter: Tree.Call): void {
   const name = filterName(filter)
   const at = name === 'map' ? 0 : takesTest[name]

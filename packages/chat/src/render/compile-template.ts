@@ -10,15 +10,15 @@ type Execute = (frame: Frame) => string
 
 export interface TemplateProgram {
   /**
-   * The text in pieces: one for each turn of a loop that is not in another, and what stands between them. Throws RenderingTooLong
-   * when they have more than `maxCharacters`.
+   * Returns the text in pieces: one for each turn of an outermost loop, and those between them. Throws RenderingTooLong if they
+   * have more than `maxCharacters`.
    */
   run(variables: ReadonlyMap<string, Value>, maxCharacters?: number): string[]
 }
 
 /** Thrown to end a rendering early. */
 export class RenderingTooLong extends Error {
-  /** The text so far. */
+  /** Number of characters so far. */
   readonly characters: number
 
   constructor(characters: number, maxCharacters: number) {
@@ -27,7 +27,7 @@ export class RenderingTooLong extends Error {
   }
 }
 
-/** What has been printed. */
+/** The printed text in pieces. */
 class Pieces {
   readonly texts: string[] = []
   readonly #maxCharacters: number
@@ -45,7 +45,7 @@ class Pieces {
   }
 }
 
-/** Compiles the statements of a parsed template into functions, once. Throws SyntaxError naming a feature that is not supported. */
+/** Compiles the statements of a parsed template into functions, once. Throws SyntaxError that names an unsupported feature. */
 export function compileTemplateProgram(body: readonly Tree.Node[]): TemplateProgram {
   const scope = new Scope(null)
   const emit = compilePieces(body, scope)
@@ -112,7 +112,7 @@ function compileBlock(body: readonly Tree.Node[], scope: Scope): Execute {
   }
 }
 
-/** A `break` or `continue` that acts on a loop around the node. */
+/** Whether a node contains a `break` or `continue` that acts on a loop around it. */
 function interrupts(node: Tree.Node): boolean {
   if (node.type === 'Break' || node.type === 'Continue') return true
   if (node.type !== 'If') return false
@@ -166,7 +166,7 @@ function compileIf({ test, body, alternate }: Tree.If, scope: Scope): Execute {
   return (frame) => (truthy(condition(frame)) ? yes(frame) : no(frame))
 }
 
-/** Compiles a block with a scope of its own: variables that it sets are not visible outside. */
+/** Compiles a block with a scope of its own. Variables that it sets are not visible outside. */
 function inner(body: readonly Tree.Node[], outer: Scope, names: readonly string[] = []): { scope: Scope; execute: Execute } {
   const scope = new Scope(outer)
   for (const name of [...names, ...assignedNames(body)]) scope.slot(name)
@@ -195,7 +195,7 @@ function joined(pieces: readonly string[]): string {
   return text
 }
 
-/** Each turn of the loop is a piece. */
+/** Compiles a loop, of which each turn is a piece. */
 function compileLoop({ loopvar, iterable, body, defaultBlock }: Tree.For, outer: Scope): Emit {
   const { lhs, test } = iterable.type === 'SelectExpression' ? (iterable as Tree.Selected) : { lhs: iterable, test: null }
   const source = compileExpression(lhs, outer)

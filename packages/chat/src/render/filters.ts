@@ -123,7 +123,7 @@ function reversible(operand: Value): Value {
   return operand
 }
 
-/** `a.b.0` of an item: what filters take for `attribute`. */
+/** Reads a path such as `a.b.0` of an item, which filters take for `attribute`. */
 function memberPath(item: Value, path: Value, fallback?: Value): Value {
   if (typeof path !== 'string') return member(item, path)
   let current = item
@@ -145,7 +145,7 @@ function mapper(args: readonly Value[], keywords: Keywords): (item: Value) => Va
   return (item) => filter(item, rest, noKeywords)
 }
 
-/** For `map` and the `select` filters empty values, None included, have no items. */
+/** The items for `map` and the `select` filters, for which empty values, None included, have none. */
 function whenAny(operand: Value): readonly Value[] {
   return truthy(operand) ? iterate(operand) : []
 }
@@ -156,7 +156,10 @@ const unsupported = new Set(
   ),
 )
 
-/** Throws SyntaxError for a filter of jinja2 that is not here; one that jinja2 lacks throws when it is reached, as there. */
+/**
+ * Finds a filter. Throws SyntaxError for a filter of jinja2 that is unsupported. A filter that jinja2 lacks
+ * throws when it is reached, as there.
+ */
 export function filterNamed(name: string): Filter {
   if (Object.hasOwn(filters, name)) return filters[name]!
   if (unsupported.has(name)) throw new SyntaxError(`the filter ${name} is not supported`)
@@ -192,7 +195,7 @@ function extreme(operand: Value, args: readonly Value[], keywords: Keywords, sig
   return values.reduce((best, item) => (Math.sign(compare('<', key(item), key(best))) === sign ? item : best))
 }
 
-/** First occurrences; text that differs in case alone is the same, as in jinja2. */
+/** Keeps first occurrences. Texts that differ only in case are the same, as in jinja2. */
 function unique(operand: Value, args: readonly Value[], keywords: Keywords): Value[] {
   const by = option(args, keywords, 1, 'attribute')
   const key = sortKey(truthy(option(args, keywords, 0, 'case_sensitive')))

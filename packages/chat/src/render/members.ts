@@ -3,7 +3,7 @@ import { numeric } from './operators.ts'
 import { pythonString } from './python-text.ts'
 import { Callable, Dictionary, Float, Loop, Namespace, Tuple, typeName, type Value } from './values.ts'
 
-/** `value.name` of jinja2: an attribute first, then a member; undefined where there is neither. */
+/** `value.name` of jinja2: an attribute first, then a member; undefined if there is neither. */
 export function attribute(owner: Value, name: string): Value {
   if (owner instanceof Dictionary) return boundMethod(dictionaryMethods, owner, name) ?? owner.get(name)
   if (owner instanceof Namespace) return owner.fields.get(name)

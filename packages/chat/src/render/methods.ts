@@ -130,7 +130,7 @@ function interleave(owner: string, substitute: string): string {
   return substitute + Array.from(owner, (character) => character + substitute).join('')
 }
 
-/** Methods of `dict` that do not write: the sandbox refuses the others. */
+/** Methods of `dict` that do not write. The sandbox refuses the others. */
 export const dictionaryMethods: Readonly<Record<string, Method<Dictionary>>> = {
   items: (owner) => new Iteration('dict_items', items(owner)),
   keys: (owner) => new Iteration('dict_keys', [...owner.keys()]),
@@ -156,7 +156,7 @@ export const listMethods: Readonly<Record<string, Method<Value[]>>> = {
   ...refused('append', 'extend', 'insert', 'pop', 'remove', 'reverse', 'sort', 'clear'),
 }
 
-/** transformers renders in jinja2's sandbox for immutable data. */
+/** Methods that throw, because transformers renders in jinja2's sandbox for immutable data. */
 function refused(...names: readonly string[]): Record<string, () => never> {
   return Object.fromEntries(
     names.map((name) => [
@@ -172,7 +172,7 @@ const attributes = new Set(['cycle', 'changed'])
 
 const unsupported = new Set('casefold center encode expandtabs ljust rjust rindex rpartition swapcase translate format_map'.split(' '))
 
-/** Throws SyntaxError for a method of Python's that is not here; what Python lacks is undefined there too. */
+/** Throws SyntaxError for an unsupported method of Python. A method that Python lacks is undefined there too. */
 export function requireMethod(name: string): void {
   if (unsupported.has(name)) throw new SyntaxError(`the method ${name} is not supported`)
 }

@@ -3,7 +3,7 @@ import { Dictionary, Float, iterate, Tuple, toKey, typeName, type Value } from '
 
 type Operator = (left: Value, right: Value) => Value
 
-/** Binary operators other than `and` and `or`, as Python evaluates them; they throw where Python raises. */
+/** Binary operators other than `and` and `or`, as Python evaluates them. They throw where Python raises. */
 export const operators: Readonly<Record<string, Operator>> = {
   '==': equal,
   '!=': (left, right) => !equal(left, right),
@@ -56,14 +56,14 @@ function nonZero(divisor: number): number {
   return divisor
 }
 
-/** A number, `null` for what is none; True is 1 as in Python. */
+/** The value as a number; `null` if it is none. True is 1, as in Python. */
 export function numeric(value: Value): number | null {
   if (typeof value === 'number') return value
   if (value instanceof Float) return value.value
   return typeof value === 'boolean' || typeof value === 'bigint' ? Number(value) : null
 }
 
-/** Below, equal or above zero as Python orders two values; throws where it does not. */
+/** Orders two values as Python does, by a number below, equal to or above zero. Throws where Python does. */
 export function compare(operator: string, left: Value, right: Value): number {
   if (typeof left === 'string' && typeof right === 'string') return compareCodePoints(left, right)
   const a = numeric(left)
@@ -83,7 +83,7 @@ function unsupported(operator: string, left: Value, right: Value): TypeError {
   return new TypeError(`unsupported operand types for ${operator}: ${typeName(left)} and ${typeName(right)}`)
 }
 
-/** `==` of Python: by value for lists and dictionaries; None and undefined differ. */
+/** `==` of Python, by value for lists and dictionaries. None and undefined differ. */
 export function equal(left: Value, right: Value): boolean {
   if (left === right) return true
   if (typeof left === 'string' || typeof right === 'string' || left === null || right === null) return false

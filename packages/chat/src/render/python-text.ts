@@ -84,7 +84,9 @@ export interface DumpOptions {
 
 export const defaultDump: DumpOptions = { indent: null, ensureAscii: false, separators: null, sortKeys: false }
 
-/** `json.dumps(value, ensure_ascii=False)` of Python, as transformers' `tojson` filter calls it. Throws for what Python cannot dump. */
+/**
+ * `json.dumps(value, ensure_ascii=False)` of Python, as transformers' `tojson` filter calls it. Throws for values that Python cannot dump.
+ */
 export function pythonJson(value: Value, options: DumpOptions = defaultDump, depth = 0): string {
   switch (typeof value) {
     case 'string':
@@ -125,7 +127,7 @@ function wrap(open: string, items: readonly string[], close: string, options: Du
   return open + inner + items.join(separator + inner) + outer + close
 }
 
-/** Python writes a lone surrogate as it is, where `JSON.stringify` escapes it. */
+/** Writes a JSON string. Python writes a lone surrogate as it is, which `JSON.stringify` would escape. */
 function jsonString(text: string, { ensureAscii }: DumpOptions): string {
   const json = text.isWellFormed() ? JSON.stringify(text) : JSON.stringify(text).replace(/\\u(d[89a-f][0-9a-f]{2})/g, unescapeSurrogate)
   if (!ensureAscii) return json
@@ -144,7 +146,7 @@ function jsonFloat(value: number): string {
   return pythonFloat(value)
 }
 
-/** Order of Python's strings: by code point, where JavaScript compares UTF-16 units. */
+/** Compares strings by code point, as Python does. JavaScript compares UTF-16 units. */
 export function compareCodePoints(left: string, right: string): number {
   if (left === right) return 0
   const a = Array.from(left, (character) => character.codePointAt(0) ?? 0)
@@ -160,7 +162,7 @@ export function compareCodePoints(left: string, right: string): number {
 export const pythonSpace =
   '\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000'
 
-/** `str.strip(chars)` of Python, on one side or both; `null` strips what Python calls white space. */
+/** `str.strip(chars)` of Python, on one side or both. `null` strips Python's white space. */
 export function pythonStrip(text: string, characters: string | null, side: 'both' | 'left' | 'right'): string {
   const set = characters ?? pythonSpace
   let start = 0

@@ -8,9 +8,9 @@ const closes = new Set(['CloseParen', 'CloseSquareBracket', 'CloseCurlyBracket']
 const boundaries = new Set(['OpenExpression', 'OpenStatement', 'Comma', 'Colon', 'Equals'])
 const words = new Set(['and', 'or', 'not', 'if', 'elif', 'else'])
 
-/** Throws SyntaxError for `a < b < c`: the parser reads it as `(a < b) < c`, which Python does not. */
+/** Throws SyntaxError for `a < b < c`, because the parser, unlike Python, reads it as `(a < b) < c`. */
 export function refuseChains(tokens: readonly Token[]): void {
-  /** Whether a comparison has been read, for each bracket that is open. */
+  /** Whether a comparison has been read, for each open bracket. */
   let compared: boolean[] = [false]
   let loopTarget = false
   for (const [index, { type, value }] of tokens.entries()) {

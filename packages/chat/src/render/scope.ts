@@ -25,7 +25,7 @@ export class Frame {
 
 export type Evaluate = (frame: Frame) => Value
 
-/** Names of one block at compile time; blocks nest as they do in jinja2. */
+/** Names of one block at compile time. Blocks nest as in jinja2. */
 export class Scope {
   readonly names = new Map<string, number>()
   readonly parent: Scope | null
@@ -35,7 +35,7 @@ export class Scope {
     this.parent = parent
   }
 
-  /** Whether the variable may hold text marked by the filter `safe`. */
+  /** Marks a variable that may hold text marked by the filter `safe`. */
   addMarkup(name: string): void {
     this.#markup.add(name)
   }
@@ -51,7 +51,7 @@ export class Scope {
     return this.names.size - 1
   }
 
-  /** Where a name may be found, nearest first; the outermost scope has every name. */
+  /** Places where a name may be found, nearest first. The outermost scope has every name. */
   #places(name: string): { readonly up: number; readonly slot: number }[] {
     const places: { up: number; slot: number }[] = []
     let up = 0

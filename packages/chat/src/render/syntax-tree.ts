@@ -1,4 +1,4 @@
-/** Nodes of the parser's syntax tree, as far as they are looked into here. */
+/** The used parts of the nodes of the parser's syntax tree. */
 export interface Node {
   readonly type: string
 }

@@ -4,7 +4,7 @@ import type { ReasoningTags } from '../reasoning-tags.ts'
 import type { TemplateProbe } from '../types.ts'
 import { Dictionary, fromJson, type Value } from './values.ts'
 
-/** The part of a template's probe that says in which form it takes messages. */
+/** The part of a template's probe that describes the form of its messages. */
 export interface MessageForm
   extends Pick<
     TemplateProbe,
@@ -16,7 +16,10 @@ export interface MessageForm
 /** Ids of calls that the model itself sampled, by the id that the client knows. */
 export type SampledIds = ReadonlyMap<string, string>
 
-/** Messages as the template reads them. Ids of calls are those of the prompt. Throws GATEWAY_BAD_REQUEST for arguments that are not an object. */
+/**
+ * Turns messages into what the template reads. Ids of calls are those of the prompt. Throws GATEWAY_BAD_REQUEST for
+ * arguments that are not an object.
+ */
 export function toTemplateMessages(messages: readonly Message[], form: MessageForm, sampledIds?: SampledIds): Value[] {
   const promptIds = promptIdsOf(messages, form.idForm, sampledIds)
   return messages.map((message) => templateMessage(message, form, promptIds))
@@ -49,7 +52,7 @@ function addResultFields(fields: Dictionary, message: Message, form: MessageForm
   if (name !== undefined) fields.set('name', name)
 }
 
-/** The text of a message as it is handed to the template. */
+/** The text of a message as the template gets it. */
 export function contentText({ content, reasoning }: Message, { reasoningField, reasoningTags: tags }: MessageForm): string {
   const inline = reasoning && reasoningField === 'inline' && tags ? `${tags.open}\n${reasoning}\n${tags.close}\n\n` : ''
   return inline + (content ?? '')
@@ -89,11 +92,14 @@ function argumentsError({ id, name }: ToolCall, cause: unknown): TrainError {
 
 interface PromptIds {
   readonly byCall: ReadonlyMap<ToolCall, string>
-  /** Calls of the messages handed over so far, by the id that a result names: a client may use an id again in a later turn. */
+  /** Calls of the messages so far, by the id that a result names. A client may use an id again in a later turn. */
   readonly answered: Map<string, { readonly promptId: string; readonly name: string }>
 }
 
-/** Ids as rendered: the one the model sampled, else a function of the position and the name of a call, so that equal states give equal prompts. */
+/**
+ * Rendered ids of calls: the one that the model sampled, else one that depends on the position and the name of the call, so that
+ * equal states give equal prompts.
+ */
 function promptIdsOf(messages: readonly Message[], form: TemplateProbe['idForm'], sampledIds?: SampledIds): PromptIds {
   const byCall = new Map<ToolCall, string>()
   let count = 0

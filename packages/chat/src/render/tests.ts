@@ -15,7 +15,7 @@ const sequence: Test = (value) =>
 const same: Test = (value, [other]) => equal(value, other)
 const contains: Test = (value, [container]) => operators['in']!(value, container) as boolean
 
-/** Tests of jinja2 by name, as they stand behind `is` and in `select`. */
+/** Tests of jinja2 by name, as used after `is` and in `select`. */
 export const tests: Readonly<Record<string, Test>> = {
   defined: (value) => value !== undefined,
   undefined: (value) => value === undefined,
@@ -56,7 +56,9 @@ function isCase(text: string, which: 'lower' | 'upper'): boolean {
 
 const unsupported = new Set(['escaped', 'filter', 'test', 'namespace'])
 
-/** Throws SyntaxError for a test of jinja2 that is not here; one that jinja2 lacks throws when it is reached, as there. */
+/**
+ * Finds a test. Throws SyntaxError for a test of jinja2 that is unsupported. A test that jinja2 lacks throws when it is reached, as there.
+ */
 export function testNamed(name: string): Test {
   if (Object.hasOwn(tests, name)) return tests[name]!
   if (unsupported.has(name)) throw new SyntaxError(`the test ${name} is not supported`)

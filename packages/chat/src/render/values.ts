@@ -37,12 +37,12 @@ export class Tuple {
   }
 }
 
-/** Keys are text, integers or None; `json` is its JSON text where that is known. */
+/** A dictionary of Python. Keys are text, integers or None. `json` is its JSON text if known. */
 export class Dictionary extends Map<string | number | null, Value> {
   json: string | undefined
 }
 
-/** The items of a generator or of a view of a dictionary; a generator yields them only once. */
+/** The items of a generator or of a view of a dictionary. A generator yields them only once. */
 export class Iteration {
   readonly kind: 'generator' | 'dict_items' | 'dict_keys' | 'dict_values'
   #items: Value[]
@@ -72,7 +72,7 @@ export class Namespace {
   }
 }
 
-/** The variable `loop`: one for a loop, moved on with every turn. */
+/** The variable `loop`. Each loop has one, which moves on with every turn. */
 export class Loop {
   readonly items: readonly Value[]
   index0 = 0
@@ -82,7 +82,7 @@ export class Loop {
     this.items = items
   }
 
-  /** `loop.changed(…)`: the text of the arguments differs from that of the last call. */
+  /** `loop.changed(…)`: whether the text of the arguments differs from that of the last call. */
   changed(text: string): boolean {
     const differs = this.#changed !== text
     this.#changed = text
@@ -133,7 +133,9 @@ export function truthy(value: Value): boolean {
   return true
 }
 
-/** What Python's `for` walks through: items of a list, keys of a dictionary, characters of a string; nothing of an undefined value. */
+/**
+ * The items that Python's `for` iterates over: items of a list, keys of a dictionary, characters of a string; none for an undefined value.
+ */
 export function iterate(value: Value): readonly Value[] {
   if (Array.isArray(value)) return value
   if (value instanceof Dictionary) return [...value.keys()]
@@ -175,7 +177,7 @@ export function toKey(value: Value): string | number | null {
   throw new TypeError(`a ${typeName(value)} as the key of a dictionary is not supported`)
 }
 
-/** A JSON value as a template sees what Python's `json.loads` gives: numbers keep their spelling, keys their order. */
+/** Turns a JSON value into what a template sees of Python's `json.loads`. Numbers keep their spelling, and keys their order. */
 export function fromJson(node: JsonNode): Value {
   switch (node.kind) {
     case 'null':
@@ -201,7 +203,7 @@ function numberFromJson(text: string): Value {
   return Number.isSafeInteger(value) ? value + 0 : BigInt(text)
 }
 
-/** A plain value of JavaScript (an argument of a template) as a template sees it. */
+/** Turns a plain JavaScript value, an argument of a template, into what a template sees. */
 export function fromPlain(value: unknown): Value {
   if (value === undefined || value === null || typeof value === 'string' || typeof value === 'boolean') return value as Value
   if (typeof value === 'number') return Number.isInteger(value) ? value : new Float(value)

@@ -1,15 +1,15 @@
 import type { BodyScan, BodyState } from './syntax.ts'
 
 export interface BracketScanOptions {
-  /** Texts that begin and end a string; the longest that fits is taken. */
+  /** Texts that begin and end a string. The longest that fits is taken. */
   readonly quotes: readonly string[]
-  /** As in Python: a backslash takes the next character with it, and a string in single quotes ends with its line. */
+  /** Whether strings are as in Python: a backslash escapes the next character, and a string in single quotes ends with its line. */
   readonly escapes: boolean
   /** The beginning of a body. */
   readonly head: RegExp
-  /** The text that may still become such a beginning. */
+  /** Text that may still become such a beginning. */
   readonly partialHead: RegExp
-  /** Brackets that must close after the head, the next one last. */
+  /** Brackets that must close after the head. The next one is last. */
   readonly due: readonly string[]
 }
 

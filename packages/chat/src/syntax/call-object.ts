@@ -2,16 +2,16 @@ import { type JsonMember, type JsonNode, readJson } from '../json/json-text.ts'
 import type { ParsedCall } from './syntax.ts'
 
 /**
- * One JSON object that is a call. Accepted variants: `parameters` for `arguments`, arguments as a JSON string, a `function`
- * wrapper, no arguments, also as `null` or empty text. Anything else that is not strict JSON, such as a comma before a closing
- * bracket, is refused, so that malformed output is never rewarded.
+ * Parses one JSON object that is a call. Accepted variants: `parameters` for `arguments`, arguments as a JSON string, a `function` wrapper,
+ * and no arguments, also as `null` or empty text. Anything else that is not strict JSON, such as a comma before a closing bracket, is
+ * refused, so that malformed output is never rewarded.
  */
 export function parseCallObject(text: string, rule: 'needs-arguments' | 'any' = 'any'): ParsedCall | null {
   const node = tryJson(text)
   return node && callOf(node, rule)
 }
 
-/** A JSON array of such objects. */
+/** Parses a JSON array of such objects. */
 export function parseCallList(text: string): readonly ParsedCall[] | null {
   const node = tryJson(text)
   if (node?.kind !== 'array' || node.items.length === 0) return null
@@ -19,17 +19,17 @@ export function parseCallList(text: string): readonly ParsedCall[] | null {
   return calls.every((call) => call !== null) ? calls : null
 }
 
-/** The text itself where it is a JSON object; `null` where it is not. */
+/** The text itself if it is a JSON object, else `null`. */
 export function objectText(text: string): string | null {
   return tryJson(text)?.kind === 'object' ? text.trim() : null
 }
 
-/** The arguments that stand alone in `text`, none at all where it is blank or `null`; `null` where they are no JSON object. */
+/** Parses text that consists of arguments. Blank text and `null` are no arguments. Returns `null` if they are no JSON object. */
 export function argumentsText(text: string): string | null {
   return ['', 'null'].includes(text.trim()) ? '{}' : objectText(text)
 }
 
-/** JSON text of an object with values that are JSON text. */
+/** The JSON text of an object whose values are JSON text. */
 export function objectOf(members: ReadonlyMap<string, string>): string {
   return `{${[...members].map(([key, value]) => `${JSON.stringify(key)}: ${value}`).join(', ')}}`
 }

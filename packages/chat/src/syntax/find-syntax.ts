@@ -8,22 +8,25 @@ import { toolCallSyntaxes } from './table.ts'
 export interface PrintedCall {
   /** The printed text from the call's turn on, up to the stop token that ends it. */
   readonly text: string
-  /** Text of that stop token; `''` where none follows. */
+  /** Text of that stop token; `''` if none follows. */
   readonly stop: string
   readonly name: string
-  /** Word in the arguments. */
+  /** A word in the arguments. */
   readonly argument: string
   readonly tools: readonly ToolDefinition[]
 }
 
-/** The row of the table that reads a printed call back completely and correctly; `null` where there is none. */
+/** Finds the row of the table that reads a printed call back completely and correctly; `null` if there is none. */
 export function findSyntax(printed: PrintedCall): string | null {
   return toolCallSyntaxes.find((syntax) => startsOf(syntax, printed.text).some((start) => reads(syntax, printed, start)))?.name ?? null
 }
 
 const bareStarts = 40
 
-/** A call that is a whole message begins behind a header of unknown form: at any of the characters it can begin with. */
+/**
+ * Places where a call may begin. A call that is a whole message follows a header of unknown form, so it may begin at any of
+ * its possible first characters.
+ */
 function startsOf({ bare }: ToolCallSyntax, text: string): number[] {
   const starts = [0]
   if (bare === undefined) return starts

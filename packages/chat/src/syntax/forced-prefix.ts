@@ -3,8 +3,8 @@ import type { ForcedCall } from '../types.ts'
 import type { ToolCallSyntax } from './syntax.ts'
 
 /**
- * Text that opens a call. Its ids end the prompt and have mask 0, so that the model can only continue the call. `openReasoning` is
- * set where the prompt ends inside a reasoning block, which is closed first. `null` where the syntax has no such text.
+ * Text that opens a call. Its ids end the prompt and have mask 0, so that the model can only continue the call. `openReasoning` is set if
+ * the prompt ends inside a reasoning block, which is closed first. `null` if the syntax has no such text.
  */
 export function forcedPrefix(syntax: ToolCallSyntax, call: ForcedCall, openReasoning: ReasoningTags | null): string | null {
   const opening = syntax.opening(call.kind === 'named' ? call.name : null)

@@ -23,7 +23,7 @@ const rows: Readonly<Record<FormatName, string | null>> = {
   'kimi-k2': 'kimi',
 }
 
-/** What a model goes on with behind an opened call, where that is more than the arguments. */
+/** A model's continuation after an opened call, if that is more than the arguments. */
 const rests: Readonly<Record<string, string>> = {
   'tagged-json': ' {"text": "x y"}}\n</tool_call>',
   'xml-parameters': '\n<parameter=text>\nx y\n</parameter>\n</function>\n</tool_call>',

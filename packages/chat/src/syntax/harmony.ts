@@ -2,14 +2,14 @@ import { argumentsText } from './call-object.ts'
 import { scanJson } from './json-scan.ts'
 import type { ToolCallSyntax } from './syntax.ts'
 
-/** gpt-oss: messages with a channel and, for a call, a recipient in their header (the format of openai-harmony). */
+/** Syntax of gpt-oss: messages with a channel and, for a call, a recipient in their header (the format of openai-harmony). */
 export const harmony: ToolCallSyntax = {
   name: 'harmony',
   opens: [],
   close: '<|call|>',
   channels: true,
   scan: () => scanJson({ first: '{' }),
-  /** The header and the body of one message, as they stand on either side of `<|message|>`. */
+  /** Parses one message, with its header and its body on either side of `<|message|>`. */
   parse(text) {
     const at = text.indexOf('<|message|>')
     const recipient = recipientOf(text.slice(0, Math.max(at, 0)))
@@ -19,7 +19,7 @@ export const harmony: ToolCallSyntax = {
   opening: (name) => `<|channel|>commentary to=functions.${name === null ? '' : `${name} <|constrain|>json<|message|>`}`,
 }
 
-/** The tool a message is addressed to; `null` for one to the user. Functions of the user stand in a namespace, which is dropped. */
+/** The tool that a message is addressed to; `null` for the user. Functions of the user have a namespace, which is dropped. */
 export function recipientOf(header: string): string | null {
   const to = /(?:^|\s)to=([^\s<]+)/.exec(header)?.[1]
   return to === undefined || to === 'user' || to === 'all' ? null : to.replace(/^functions\./, '')

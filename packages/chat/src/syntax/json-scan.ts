@@ -8,13 +8,13 @@ export interface JsonScanOptions {
   readonly first: '{' | '['
   /** A character after which another value may follow. */
   readonly separator?: string
-  /** Text behind the value, white space apart. */
+  /** Text after the value, apart from white space. */
   readonly tail?: string
-  /** The keys of which the first key must be one. */
+  /** Allowed first keys. */
   readonly firstKeys?: readonly string[]
 }
 
-/** Follows strings and brackets of strict JSON; what no JSON holds breaks it at once. Nesting beyond 200 counts as broken. */
+/** Follows strings and brackets of strict JSON. Anything that cannot be JSON breaks it at once. Nesting beyond 200 counts as broken. */
 export function scanJson(options: JsonScanOptions): BodyScan {
   return new JsonScan(options)
 }
@@ -106,10 +106,10 @@ class JsonScan implements BodyScan {
 }
 
 const isSpace = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
-/** `{` and `[`, whose closing brackets are two codes on. */
+/** Whether a code is `{` or `[`, whose closing brackets are two codes further. */
 const isOpening = (code: number): boolean => code === 0x7b || code === 0x5b
 
-/** Digits, signs, separators and the letters of `true`, `false` and `null`. */
+/** Whether a code may stand outside of strings: digits, signs, separators and the letters of `true`, `false` and `null`. */
 function mayStandOutside(code: number): boolean {
   return (code >= 0x30 && code <= 0x39) || '+-.,:eEtrufalsn'.includes(String.fromCharCode(code))
 }

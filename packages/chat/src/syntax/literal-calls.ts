@@ -13,7 +13,7 @@ interface PythonicMarkers {
 const pythonName = /[A-Za-z_][\w.-]*/y
 const keyword = /[A-Za-z_]\w*/y
 
-/** A list of calls with keyword arguments that are Python literals: LFM2 between markers, Llama 4 and some 3.2 as the whole message. */
+/** A list of calls whose keyword arguments are Python literals: LFM2 between markers, Llama 4 and some 3.2 as the whole message. */
 export function pythonicCalls({ name: row, open, close }: PythonicMarkers): ToolCallSyntax {
   return {
     name: row,
@@ -79,7 +79,7 @@ const escapes: Readonly<Record<string, string>> = {
   '\n': '',
 }
 
-/** Python's literals; `true`, `false` and `null` too, which templates print with `tojson`. */
+/** Python's literals, and `true`, `false` and `null`, which templates print with `tojson`. */
 const python: Notation = {
   words: { True: 'true', False: 'false', None: 'null', true: 'true', false: 'false', null: 'null' },
   bareKeys: false,
@@ -113,7 +113,7 @@ function escaped(text: string, at: number): { part: string; length: number } {
 
 const gemmaQuote = '<|"|>'
 
-/** Gemma 4's notation: strings between quote tokens, keys bare or between them, Python's `None`, which its template prints. */
+/** Gemma 4's notation: strings between quote tokens, keys bare or between them, and Python's `None`, which its template prints. */
 const gemma: Notation = {
   words: { true: 'true', false: 'false', null: 'null', None: 'null' },
   bareKeys: true,

@@ -1,15 +1,15 @@
 import { objectOf } from './call-object.ts'
 
-/** Thrown by readers of literals where the text is none. */
+/** Thrown by readers of literals if the text is none. */
 export class NoLiteral extends Error {}
 
 /** The differences between notations of values. */
 export interface Notation {
   /** Words that are values, with their JSON text. */
   readonly words: Readonly<Record<string, string>>
-  /** A string that begins at `at`, as a value and where it ends; `null` where none begins. */
+  /** Reads a string that begins at `at`: its value and its end; `null` if none begins there. */
   string(text: string, at: number): { readonly value: string; readonly end: number } | null
-  /** Keys of objects may stand without quotes. */
+  /** Whether keys of objects may stand without quotes. */
   readonly bareKeys: boolean
 }
 
@@ -19,7 +19,7 @@ const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 const word = /[A-Za-z_][A-Za-z0-9_]*/y
 const bareKey = /[^\s:,{}[\]"<>]+/y
 
-/** Walks text and turns values of a notation into JSON text. */
+/** Reads text and turns values of a notation into JSON text. */
 export class LiteralReader {
   readonly #text: string
   readonly #notation: Notation
@@ -40,7 +40,7 @@ export class LiteralReader {
     this.match(space)
   }
 
-  /** Takes `expected` where it stands next. */
+  /** Takes `expected` if it comes next. */
   take(expected: string): boolean {
     this.skip()
     if (!this.#text.startsWith(expected, this.#at)) return false
@@ -59,7 +59,7 @@ export class LiteralReader {
     return found
   }
 
-  /** JSON text of the value that stands next. */
+  /** Reads the next value as JSON text. */
   value(depth = 0): string {
     this.skip()
     if (depth > deepest) throw new NoLiteral()
@@ -74,7 +74,7 @@ export class LiteralReader {
     return this.#notation.words[named]!
   }
 
-  /** JSON text of an object with the members up to the closing brace. */
+  /** Reads the members up to the closing brace as the JSON text of an object. */
   members(depth = 0): string {
     const members = new Map<string, string>()
     while (!this.take('}')) {

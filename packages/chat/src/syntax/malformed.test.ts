@@ -25,7 +25,7 @@ const kimi = (body: string): string => `<|tool_call_begin|>${body}<|tool_call_en
 const gemma = (body: string): string => `<|tool_call>${body}<tool_call|>`
 const lfm = (body: string): string => `<|tool_call_start|>${body}<|tool_call_end|>`
 
-/** Outputs that are no calls, though they look like some: they stay text, word for word. */
+/** Outputs that look like calls but are none, and stay text word for word. */
 const malformed: readonly Case[] = [
   invalid('tagged-json', 'single quotes', tag("{'name': 'f', 'arguments': {}}")),
   invalid('tagged-json', 'Python literals', tag('{"name": "f", "arguments": {"a": True, "b": None}}')),

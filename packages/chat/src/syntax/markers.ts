@@ -1,6 +1,6 @@
 const escaped = (marker: string): string => marker.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
-/** Finds markers in text that comes in pieces. */
+/** Finds markers in text that arrives in pieces. */
 export class MarkerFinder {
   readonly #pattern: RegExp | null
   readonly #markers: readonly string[]
@@ -23,7 +23,7 @@ export class MarkerFinder {
     return found && { at: found.index, marker: found[0] }
   }
 
-  /** Where the longest end of `text` begins that may become a marker; the length of the text for none. */
+  /** Start of the longest end of `text` that may become a marker; the length of the text for none. */
   heldFrom(text: string, from: number): number {
     for (let at = Math.max(from, text.length - this.#longest + 1); at < text.length; at += 1) {
       if (!this.#firstCodes.has(text.charCodeAt(at))) continue

@@ -7,16 +7,16 @@ interface NamedJsonMarkers {
   readonly open: string
   readonly close: string | null
   readonly around?: readonly string[]
-  /** Stands between the head of a call and its JSON. */
+  /** Text between the head of a call and its JSON. */
   readonly separator: string
-  /** Groups `name` and `id` of the head. */
+  /** Pattern of the head, with groups `name` and `id`. */
   readonly head: RegExp
-  /** Text behind the JSON. */
+  /** Text after the JSON. */
   readonly tail?: string
   opening(name: string | null): string
 }
 
-/** A name in front of a JSON object, each behind a marker of its own. */
+/** A name before a JSON object, each after a marker of its own. */
 export function namedJson({ name: row, separator, head, tail = '', opening, ...markers }: NamedJsonMarkers): ToolCallSyntax {
   return {
     name: row,
@@ -54,7 +54,7 @@ class NamedJsonScan implements BodyScan {
   }
 
   get state(): BodyState {
-    // A call whose arguments nobody wrote has none.
+    // A call without written arguments has none.
     if (!this.#inHead) return this.#isBlank && this.#tail === '' ? 'complete' : this.#json.state
     return this.#head.length > longestHead ? 'broken' : 'open'
   }

@@ -1,7 +1,7 @@
 import type { TextPiece } from '../token-text.ts'
 import type { BodyScan, BodyState } from './syntax.ts'
 
-/** The text of a call that was opened and not yet ended, in a form in which it can be read again. */
+/** The text of a call that is open, in a form in which it can be read again. */
 export class OpenCall {
   /** The marker that opened it; `null` for a call that is the whole message. */
   readonly opening: TextPiece | null
@@ -26,7 +26,7 @@ export class OpenCall {
     return this.#pieces
   }
 
-  /** Whether the text so far may still be a call. */
+  /** Reads a piece. Returns whether the text so far may still be a call. */
   read({ text, special, stop }: TextPiece): boolean {
     if (text !== '') {
       this.#scan.read(text)

@@ -4,7 +4,7 @@ import { plain, rowNames, rowParser, writers } from './rows.test-support.ts'
 
 const runs = 30
 
-/** Parts of what a row writes, cut at its marks and at odd places, and things that stand between. */
+/** Parts of a row's text, cut at its marks and at odd places, with other text between them. */
 function partsOf(row: string): string[] {
   const written = writers[row]!([
     { name: 'f', arguments: { a: 'b', c: 1 } },

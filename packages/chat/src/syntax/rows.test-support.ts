@@ -17,7 +17,7 @@ export interface WrittenCall {
   readonly arguments: JsonObject
 }
 
-/** Markers in written text stand between these, so that they are told from text that looks the same. */
+/** Signs around markers in written text, which distinguish them from text that looks the same. */
 const begin = '\uE000'
 const end = '\uE001'
 const mark = (strings: TemplateStringsArray): string => `${begin}${strings[0]}${end}`
@@ -64,7 +64,7 @@ const xml = ({ name, arguments: args }: WrittenCall): string => {
 
 type Writer = (calls: readonly WrittenCall[]) => string
 
-/** What a model of each row writes, as its template prints it. */
+/** Writers of calls for each row, as its template prints them. */
 export const writers: Readonly<Record<string, Writer>> = {
   harmony: (calls) =>
     calls
@@ -129,7 +129,7 @@ export interface ParseOptions {
   readonly unified?: FinishReason['unified']
   readonly tools?: readonly ToolDefinition[]
   readonly stop?: readonly string[]
-  /** Sizes of the pieces the ids come in; one by one when absent. */
+  /** Sizes of the pieces of ids; one by one if absent. */
   readonly pieces?: readonly number[]
   readonly forced?: string
   readonly thinking?: 'open' | 'closed'
@@ -143,17 +143,17 @@ export interface Parsed extends ParsedCompletion {
 export interface RowParser {
   readonly syntax: ToolCallSyntax
   readonly tokenizer: TextTokenizer
-  /** Ids of written text; markers are their tokens where there are such, all else is spelled out. */
+  /** Ids of written text. Markers become their tokens if they have any; all else is spelled out. */
   encode(written: string): Int32Array
   parse(written: string, options?: ParseOptions): Parsed
 }
 
-/** The text without the signs that tell markers apart. */
+/** The text without the signs around markers. */
 export const plain = (written: string): string => written.replaceAll(begin, '').replaceAll(end, '')
 
 const stopText = '<|stop|>'
 
-/** A parser of one row over a tokenizer of ours; `special`: markers are special tokens. */
+/** A parser of one row over a tokenizer of ours. `special` makes markers special tokens. */
 export async function rowParser(name: string, special: boolean): Promise<RowParser> {
   const syntax = toolCallSyntaxes.find((row) => row.name === name)!
   const written = writers[name]!([{ name: 'f', arguments: { a: 'b' } }])

@@ -7,7 +7,7 @@ import { type JsonObject, plain, rowNames, rowParser, type WrittenCall, writers 
 
 const variants = rowNames.flatMap((name) => [[name, 'tokens'] as const, [name, 'text'] as const])
 
-/** Schemas that say of what type each argument is. */
+/** Tools whose schemas give the type of each argument. */
 function toolsFor(calls: readonly WrittenCall[]): ToolDefinition[] {
   const typeOf = (value: unknown) => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value)
   return calls.map(({ name, arguments: args }) => ({

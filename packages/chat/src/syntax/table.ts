@@ -55,7 +55,7 @@ const kimi = namedJson({
   opening: (name) => `<|tool_calls_section_begin|><|tool_call_begin|>functions.${name === null ? '' : `${name}:`}`,
 })
 
-/** Every way of writing tool calls that is understood; the probe finds the row of a model by what its template prints. */
+/** All supported syntaxes of tool calls. The probe finds a model's row by the text that its template prints. */
 export const toolCallSyntaxes: readonly ToolCallSyntax[] = [
   harmony,
   taggedJson,

@@ -4,14 +4,14 @@ import type { BodyScan, BodyState } from './syntax.ts'
 export interface ValueTags {
   /** The beginning of the body. */
   readonly head: string
-  /** Begins a value, which is raw text. */
+  /** Text that begins a value, which is raw text. */
   readonly enter: string
   readonly leave: string
-  /** Texts that may follow a value, apart from white space; `leave` before any other text is part of the value. */
+  /** Texts that may follow a value, apart from white space. `leave` before any other text is part of the value. */
   readonly follow: readonly string[]
-  /** Two texts with nothing but white space between, which begin another call: a value that holds them was never closed. */
+  /** Two texts, separated only by white space, that begin another call. A value that contains them was never closed. */
   readonly another: readonly [string, string]
-  /** Ends the body; `null` where only the closing marker does. */
+  /** Text that ends the body; `null` if only the closing marker does. */
   readonly end: string | null
 }
 
@@ -64,7 +64,7 @@ class TagScan implements BodyScan {
     }
   }
 
-  /** The text that remains after a decision; the same text where more is needed. */
+  /** Decides about the text at one place. Returns the rest, or the same text if more is needed. */
   #step(text: string): string {
     switch (this.#place) {
       case 'head':

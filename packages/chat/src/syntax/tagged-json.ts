@@ -16,12 +16,12 @@ export const taggedJson: ToolCallSyntax = {
   opening: (name) => `<tool_call>\n{"name":${named(name, 'arguments')}`,
 }
 
-/** Markers that Llama 4 may put round its calls. */
+/** Markers that Llama 4 may put around its calls. */
 export const llama4Markers: readonly string[] = ['<|python_start|>', '<|python_end|>']
 
 /**
- * A message that is one JSON object: Llama 3.1 to 3.3, also behind `<|python_tag|>`. Several are joined by semicolons. An answer that
- * is another JSON object stays text, so both members of a call are asked for.
+ * A message that is one JSON object: Llama 3.1 to 3.3, also after `<|python_tag|>`. Several objects are joined by semicolons. An answer
+ * that is another JSON object stays text, so both members of a call are required.
  */
 export const bareJson: ToolCallSyntax = {
   name: 'bare-json',
@@ -41,11 +41,11 @@ interface ListMarkers {
   readonly name: string
   readonly open: string
   readonly close: string | null
-  /** Names of the members, where they are not `name` and `arguments`. */
+  /** Names of the members if they are not `name` and `arguments`. */
   readonly keys?: readonly [name: string, argumentsText: string]
 }
 
-/** A marker and one JSON array of calls, to the closing marker or the end of the message. */
+/** A marker and one JSON array of calls, up to the closing marker or the end of the message. */
 export function jsonList({ name: row, open, close, keys: [nameKey, argumentsKey] = ['name', 'arguments'] }: ListMarkers): ToolCallSyntax {
   return {
     name: row,

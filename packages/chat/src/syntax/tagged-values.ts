@@ -37,10 +37,10 @@ function parseXml(body: string, tools: readonly ToolDefinition[]): readonly Pars
   return parsePairs(name.trim(), inner, parameterText, typedValues(name.trim(), tools, pythonWords), betweenLines)
 }
 
-/** A value without the one newline before and behind it. */
+/** A value without the one newline before and after it. */
 const betweenLines = (value: string): string => value.replace(/^\n/, '').replace(/\n$/, '')
 
-/** The name and pairs of `<arg_key>` and `<arg_value>`: GLM-4.5 and later, with newlines between or without. */
+/** The name, and pairs of `<arg_key>` and `<arg_value>`, with or without newlines between: GLM-4.5 and later. */
 export const keyValueTags: ToolCallSyntax = {
   name: 'key-value-tags',
   opens: ['<tool_call>'],

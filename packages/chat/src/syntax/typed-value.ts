@@ -5,8 +5,9 @@ import { tryJson } from './call-object.ts'
 type Schema = Readonly<Record<string, unknown>>
 
 /**
- * JSON text of values that a model writes without quotes, by the schema of the tool: a string where a string is asked for, so that
- * `007` stays text; otherwise JSON, or Python's words where `words` has them. A value that fits no type becomes a string, which the client may refuse.
+ * JSON text of values that a model writes without quotes, by the schema of the tool. A string is a string if one is asked for, so
+ * that `007` stays text; otherwise a value is JSON, or one of Python's words if `words` has it. A value that fits no type becomes a
+ * string, which the client may refuse.
  */
 export function typedValues(
   name: string,
@@ -30,7 +31,7 @@ function valueText(text: string, types: ReadonlySet<string>, words: Readonly<Rec
   return JSON.stringify(text)
 }
 
-/** `null` for what is not JSON; a quoted text is text with quotes. */
+/** The JSON type of a text; `null` if it is not JSON. A quoted text counts as text with quotes. */
 function jsonType(text: string): string | null {
   const node = tryJson(text)
   return node === null || node.kind === 'string' ? null : node.kind

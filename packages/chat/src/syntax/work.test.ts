@@ -14,7 +14,7 @@ afterEach(() => {
   Object.assign(String.prototype, { indexOf, includes, trimStart, trimEnd })
 })
 
-/** Characters looked at while `text` is read in pieces: by searches, by the scan of bodies and by parsing them. */
+/** Characters that are looked at while `text` is read in pieces: by searches, by the scan of bodies and by parsing them. */
 function work(row: ToolCallSyntax, text: string, piece: number, reasoning = false): number {
   let count = 0
   const counted: ToolCallSyntax = {
