@@ -1,11 +1,11 @@
-// What stands above every page of a rollout, and in place of one that is not here.
+// Content above every page of a rollout, and in place of a rollout that is absent.
 import type { RunSummary } from '@aworld-train/core'
 import { integer, points, shellWord, visible } from './format.ts'
 import type { Group } from './groups-of.ts'
 import { hrefs } from './route.ts'
 import { Empty, Trail } from './ui.tsx'
 
-/** What is known of a rollout whose tokens are not here. */
+/** Shows the known facts of a rollout whose tokens are absent. */
 export function Absent({
   rollout,
   group,

@@ -4,7 +4,7 @@ import { leastOfBins } from './bins.ts'
 import { toLines } from './lines.ts'
 import { leastLikely, type Token } from './token-stream.ts'
 
-/** Tokens of one turn each word: a prompt's words are small, sampled ones capital. */
+/** Tokens of turns, one a word. Words of a prompt are small; sampled ones are capital. */
 function tokens(...turns: readonly string[]): Token[] {
   let position = 0
   return turns.flatMap((turn, index) =>
@@ -59,7 +59,8 @@ it('breaks lines at the width, at turns and between prompt and completion', () =
     ['e', true, true, false],
     ['W', false, true, true],
   ])
-  // Prompt lines are 24 pixels high, sampled ones 29; above a later turn there are 12 for a rule, above each 24 where its name stands there.
+  // Prompt lines are 24 pixels high, sampled ones 29. Above a later turn there are 12 for a rule, and above each turn 24 if its name is
+  // there.
   expect(lines.map(({ bottom }) => bottom)).toEqual([24, 48, 77, 113, 142])
   expect(placed(true).map(({ bottom }) => bottom)).toEqual([48, 72, 101, 161, 190])
 })

@@ -10,28 +10,28 @@ interface Line {
 }
 interface Alignment {
   readonly lines: readonly Line[]
-  /** Tokens that have their like on the other side. */
+  /** Tokens that have an equal on the other side. */
   readonly equal: ReadonlySet<Token>
 }
 
-/** Cells of the table that compares two stretches of tokens; more would take longer than a person waits. */
+/** Most cells of the table that compares two stretches of tokens. More would take longer than a person waits. */
 const mostCells = 4_000_000
 
-/** How many tokens two rollouts have in common before they part. */
+/** Number of tokens that two rollouts have in common before they part. */
 export function sharedPrefix(a: readonly Token[], b: readonly Token[]): number {
   let length = 0
   while (length < a.length && length < b.length && a[length]!.id === b[length]!.id) length++
   return length
 }
 
-/** Turn beside turn, prompt beside prompt and completion beside completion; in each, the longest common subsequence of ids. */
+/** Aligns turn with turn, prompt with prompt and completion with completion; within each, by the longest common subsequence of ids. */
 export function align(a: readonly Token[], b: readonly Token[]): Alignment {
   const equal = new Set<Token>()
   const [left, right] = [stretches(a), stretches(b)]
   const lines = Array.from({ length: Math.max(left.length, right.length) }, (_, index): Line => {
     const [l, r] = [left[index] ?? [], right[index] ?? []]
     for (const { i, j, length } of common(l, r)) {
-      // A token alone amid others is the same by accident, unless it begins or ends both sides.
+      // A single equal token amid others is an accident, unless it begins or ends both sides.
       if (length > 1 || (i === 0 && j === 0) || (i + 1 === l.length && j + 1 === r.length))
         for (let k = 0; k < length; k++) equal.add(l[i + k]!).add(r[j + k]!)
     }
@@ -41,7 +41,7 @@ export function align(a: readonly Token[], b: readonly Token[]): Alignment {
   return { lines: lines.filter(({ left: l, right: r }) => l.length + r.length > 0), equal }
 }
 
-/** Prompt and completion of each turn in turns: prompts at even places. */
+/** Prompts and completions of the turns alternately, with prompts at even places. */
 function stretches(tokens: readonly Token[]): Token[][] {
   const list: Token[][] = []
   for (const token of tokens) {
@@ -69,7 +69,7 @@ function common(a: readonly Token[], b: readonly Token[]): Stretch[] {
   return stretches
 }
 
-/** The longest common subsequence by its table of lengths; places are counted from `offset`. */
+/** The longest common subsequence, by its table of lengths. Places are counted from `offset`. */
 function subsequence(a: readonly Token[], b: readonly Token[], offset: number): Stretch[] {
   const width = b.length + 1
   const table = new Uint32Array((a.length + 1) * width)

@@ -4,7 +4,7 @@ export interface Bin {
   readonly value: number
 }
 
-/** At most `count` bins over `values`; each has its least value and where that is. */
+/** At most `count` bins over `values`, each with its least value and the place of that. */
 export function leastOfBins(values: readonly number[], count: number): Bin[] {
   const size = Math.max(1, Math.ceil(values.length / count))
   return Array.from({ length: Math.ceil(values.length / size) }, (_, index) => {

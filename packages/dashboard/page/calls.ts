@@ -19,7 +19,7 @@ export interface Call {
 export const turnId = (agent: string, turn: TurnTrace) => `${agent}/${turn.index}`
 export const toolId = (call: ToolCallRecord) => `call/${call.agent}/${call.id}`
 
-/** All calls of a rollout in the order of their beginning; `start` is when it was queued, in Unix milliseconds. */
+/** All calls of a rollout in the order in which they began. `start` is the time when it was queued, in Unix milliseconds. */
 export function callsOf(trace: RolloutTrace, start: number): Call[] {
   const models = trace.agents.flatMap(({ agent, turns }) =>
     turns.map((turn, place): Call => {
@@ -52,11 +52,11 @@ export function callsOf(trace: RolloutTrace, start: number): Call[] {
       ms: timing.endedAt - timing.startedAt,
     }
   })
-  // Sorting keeps those that begin at once as they are: model calls first, in the order of their turns.
+  // Sorting keeps the order of calls that begin at the same time: model calls first, in the order of their turns.
   return [...models, ...tools].sort((a, b) => a.at - b.at)
 }
 
-/** Of a long list the stretch of `size` items that holds the one at `place`, and where it begins. */
+/** The stretch of `size` items of a long list that contains the one at `place`, and its start. */
 export function stretchAt<Item>(list: readonly Item[], place: number, size: number): { from: number; shown: readonly Item[] } {
   const from = Math.floor(Math.max(0, place) / size) * size
   return { from, shown: list.slice(from, from + size) }

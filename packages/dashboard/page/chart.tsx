@@ -6,7 +6,7 @@ import { brief } from './format.ts'
 import type { Multiple } from './multiples.ts'
 import { css, theme } from './theme.ts'
 
-/** Place of the step under the pointer, shared by every chart; `null` where it rests. */
+/** Place of the step under the pointer, shared by every chart; `null` if there is none. */
 export const hoverStep = signal<number | null>(null)
 
 interface ChartEnd {
@@ -35,7 +35,7 @@ interface ChartProps {
   readonly ends?: readonly ChartEnd[]
   readonly zero?: boolean
   readonly xUnit?: string
-  /** Place of the point under the pointer, where the axis is another than that of steps. */
+  /** Place of the point under the pointer, if the axis is not that of steps. */
   readonly hovered?: Signal<number | null>
 }
 
@@ -127,7 +127,7 @@ function draw(element: HTMLElement, props: ChartProps): uPlot {
               size: 22,
               grid: { show: false },
               space: 60,
-              // Before the first step lies the evaluation alone.
+              // Only the evaluation lies before the first step.
               ...(!xUnit && {
                 incrs: [1, 5, 10, 20, 50, 100, 500, 1000, 5000],
                 values: (_: uPlot, splits: number[]) => splits.map((step) => (step < 0 ? '' : String(step))),
@@ -195,7 +195,7 @@ interface SmallChartProps {
   readonly hovered?: Signal<number | null>
   readonly onPick?: (index: number) => void
 }
-/** A line under its name, its value at the pointer or its last, and its range. */
+/** A line, under its name, its value at the pointer or its last one, and its range. */
 export function SmallChart({
   multiple: { name, values, note, zero = false, format = brief },
   hovered = hoverStep,

@@ -1,4 +1,4 @@
-// Two rollouts laid side by side by tokens, and the first that differs.
+// Two rollouts side by side, token by token, with the first difference.
 import type { RolloutTrace, RunSummary } from '@aworld-train/core'
 import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
@@ -13,7 +13,7 @@ import { Advantage, Chips, Dot, Dots, Section, useKeys } from './ui.tsx'
 import { useRollout } from './use-rollout.ts'
 
 const piece = (token: Token) => visible(clip(token.text, 44))
-/** The tokens of an agent; none where it had no part in the rollout. */
+/** The tokens of an agent; none if it had no part in the rollout. */
 const streamOf = (trace: RolloutTrace, name: string) => {
   const agent = trace.agents.find((each) => each.agent === name)
   return agent ? tokensOf(trace, agent) : []
@@ -25,7 +25,7 @@ interface Way {
   readonly rewards: number[]
 }
 
-/** What every sample of the group did after the prefix that these two share. */
+/** The continuation of every sample of the group after the prefix that these two share. */
 function waysOf(traces: readonly RolloutTrace[], agent: string, prefix: readonly Token[]): Way[] {
   const ways = new Map<number, Way>()
   for (const trace of traces) {
@@ -40,7 +40,7 @@ function waysOf(traces: readonly RolloutTrace[], agent: string, prefix: readonly
   return [...ways.values()].sort((a, b) => b.keys.length - a.keys.length)
 }
 
-/** Samples of a large group whose tokens are read for the comparison. */
+/** Most samples of a large group whose tokens are read for the comparison. */
 const mostSiblings = 64
 
 function Side({ group, rollout, name, children }: { group: Group; rollout: string; name: string; children?: ComponentChildren }) {
@@ -100,7 +100,7 @@ function Fork({ token, name, other }: { token: Token | undefined; name: string; 
   )
 }
 
-/** Tokens of one cell that are drawn at first, those of them that lead up to the first that differs, and those that a click adds. */
+/** Tokens of one cell that are drawn at first, how many of them precede the first difference, and how many a click adds. */
 const longCell = 600
 const leadUp = 120
 const mostAdded = 2_000
@@ -165,7 +165,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
   const traces = useLoaded(
     `${route.value.run} traces ${keys.join()}`,
     async () => (await Promise.all(keys.map((key) => client().rollout(key)))).filter((trace) => trace !== null),
-    // Samples that wait or run have more tokens later.
+    // Samples that wait or run get more tokens later.
     (list) => list.some(({ row: { status } }) => status === 'queued' || status === 'running'),
   )
   const agents = [left, right].flatMap(({ trace }) => trace?.agents ?? [])

@@ -1,4 +1,4 @@
-// What was said: messages, calls with their results, and how sure the model was of each answer.
+// The conversation: messages, calls with their results, and how sure the model was of each answer.
 import type { AgentTrace, RolloutTrace, TurnTrace } from '@aworld-train/core'
 import type { ToolCall } from '@aworld-train/protocol'
 import { useState } from 'preact/hooks'
@@ -9,7 +9,7 @@ import { hrefs } from './route.ts'
 import { surprise } from './token-stream.ts'
 import { Stretch } from './ui.tsx'
 
-/** Arguments of a call: a list where they are an object, else as they were written. */
+/** Arguments of a call, as a list if they are an object, else as they were written. */
 function Arguments({ text }: { text: string }) {
   let object: Record<string, unknown>
   try {
@@ -32,7 +32,7 @@ function Arguments({ text }: { text: string }) {
 
 /** Characters of a text that are shown before it is opened. */
 const longText = 4_000
-/** Characters of a text that is drawn where it is the address of an image. */
+/** Most characters of a text that is drawn as an image if it is the address of one. */
 const longImage = 2_000_000
 function Text({ text }: { text: string }) {
   const [whole, showWhole] = useState(false)
@@ -53,7 +53,7 @@ function Text({ text }: { text: string }) {
 const Shot = ({ src }: { src: string }) => <img class="shot" src={src} alt="returned by the tool" />
 
 const stripBins = 120
-/** Surprise along a completion: a way to its tokens. */
+/** Surprise along a completion, as a link to its tokens. */
 function Strip({ trace, turn, place, href }: { trace: RolloutTrace; turn: TurnTrace; place: number; href: string }) {
   return (
     <a class="strip" href={href} aria-label={`Tokens of turn ${place + 1}`}>
@@ -76,7 +76,7 @@ interface TalkProps {
   readonly choose: (id: string) => void
 }
 
-/** What an agent and its tools said. Of a long conversation the stretch with the chosen call. */
+/** The messages of an agent and its tools. A long conversation shows the stretch with the chosen call. */
 export function Talk({ trace, agent, chosen, choose }: TalkProps) {
   const { turns } = agent
   const { from, shown } = stretchAt(turns, chosen?.agent === agent.agent ? (chosen.turn ?? 0) : 0, mostTurns)

@@ -1,4 +1,4 @@
-// The runs that are shown, and what has been read of them.
+// The shown runs, and the data that has been read of them.
 
 import type { RolloutList, RolloutQuery, RunClient, RunListing, RunSummary } from '@aworld-train/core'
 import { computed, type Signal, signal } from '@preact/signals'
@@ -14,7 +14,7 @@ interface Runs {
   run(id: string): RunClient
 }
 
-/** The token of the address is kept for this server, and leaves the address, which people copy. */
+/** Keeps the token of the address for this server, and removes it from the address, which people copy. */
 function readToken(): string {
   const name = 'aworld-train-token'
   const search = new URLSearchParams(location.search)
@@ -33,7 +33,7 @@ function openRuns(): Runs {
       isConnected.value = isThere
     })
   const { runs } = JSON.parse(text) as { runs: readonly ExportedRun[] }
-  // The file opens at its run; an address with a place in it is kept.
+  // The file opens at its run. An address with a place in it is kept.
   if (location.hash === '') location.replace(addressOfRuns(runs.map(({ listing }) => listing.id)))
   const clients = new Map(
     runs.map((run) => [run.listing.id, createEmbeddedClient(run, (part) => document.getElementById(`part-${part}`)!.textContent!)]),
@@ -68,22 +68,21 @@ export interface Loaded<T> {
 export const isAnswered = ({ value, error }: Loaded<unknown>) => value !== null || error !== null
 interface Entry {
   readonly loaded: Signal<Loaded<unknown>>
-  /** Change of the run that it was read at. */
+  /** Number of the run's changes when it was read. */
   revision: number
   isLoading: boolean
   /** Whether the run changed while it was being read. */
   isStale: boolean
 }
 const entries = new Map<string, Entry>()
-/** What was on screen longest ago is forgotten beyond this many answers. */
+/** Most answers that are kept. Those on screen longest ago are forgotten. */
 const mostEntries = 300
 
-/** Counts the changes of the run on screen; what is read of a live run is read again after one. */
+/** Counts the changes of the run on screen. Data of a live run is read again after each. */
 const revision = signal(0)
 
 /**
- * Reads `name` once, and again after each change of the run as long as `isLive` says so of what was read. What was read before stays
- * until then.
+ * Reads `name` once, and again after each change of the run as long as `isLive` is true of its value. The earlier value stays until then.
  */
 export function useLoaded<T>(name: string, load: () => Promise<T>, isLive: (value: T) => boolean = () => false): Loaded<T> {
   const entry = entries.get(name) ?? {
@@ -92,12 +91,12 @@ export function useLoaded<T>(name: string, load: () => Promise<T>, isLive: (valu
     isLoading: false,
     isStale: false,
   }
-  // Behind what was on screen before.
+  // Moves the entry after those that were on screen before.
   entries.delete(name)
   entries.set(name, entry)
   const shown = entry.loaded.value as Loaded<T>
   const wanted = (shown.value === null ? shown.error !== null : isLive(shown.value)) ? revision.value : 0
-  // At once, so that a run that ends knows what is still being read of it.
+  // This happens at once, so that an ending run knows what is still being read of it.
   useLayoutEffect(() => {
     if (entry.revision >= wanted) return
     entry.revision = Math.max(wanted, revision.peek())
@@ -128,7 +127,7 @@ function read(entry: Entry, load: () => Promise<unknown>): void {
     .finally(() => {
       entry.isLoading = false
       longest = Math.max(longest, performance.now() - startedAt)
-      // What changed meanwhile may not be in the answer.
+      // The answer may lack changes from while it was being read.
       if (entry.isStale) read(entry, load)
       entry.isStale = false
       for (const old of entries.keys()) {
@@ -141,7 +140,7 @@ function read(entry: Entry, load: () => Promise<unknown>): void {
 export const always = () => true
 export const useSummary = (id = route.value.run) => useLoaded<RunSummary>(`${id} summary`, () => clientOf(id).summary(), always)
 
-/** Whether a training step has all its results and was trained: nothing of it changes any more. */
+/** Whether a training step has all its results and was trained, so that nothing of it changes any more. */
 export const isTrained = ({ rows, samples }: RolloutList) => samples.length > 0 && rows.every(({ status }) => status === 'done')
 
 /** All rollouts of a step or of an evaluation's split. */
@@ -157,7 +156,7 @@ export function usePlace(place: string | null): Loaded<RolloutList> {
 const readPlace = (run: RunClient, place: string) =>
   readAll(run, /^\d+$/.test(place) ? { split: 'train', step: Number(place) } : { split: place })
 
-/** Every page of the rollouts that match. */
+/** Reads every page of the matching rollouts. */
 export async function readAll(run: RunClient, query: RolloutQuery): Promise<RolloutList> {
   const all = { rows: [] as RolloutList['rows'][number][], tasks: {}, samples: [] as RolloutList['samples'][number][], next: null }
   for (let after: string | undefined; ; ) {
@@ -170,7 +169,7 @@ export async function readAll(run: RunClient, query: RolloutQuery): Promise<Roll
   }
 }
 
-/** What the events of a live run say before it is read again. */
+/** Facts from the events of a live run, before it is read again. */
 interface Live {
   readonly step: number
   readonly steps: number
@@ -181,21 +180,24 @@ interface Live {
 export const live = signal<Live | null>(null)
 
 const shownRun = computed(() => route.value.run)
-// Whether a server answers is said of the run that is followed; another run may be over.
+// `isConnected` is about the followed run. Another run may be over.
 shownRun.subscribe(() => {
   isConnected.value = true
 })
 let follower: AbortController | null = null
 let readAgain: ReturnType<typeof setTimeout> | null = null
-/** Milliseconds of the reading that took longest since the run was read again. */
+/** Milliseconds of the longest reading since the run was last read again. */
 let longest = 0
 
-/** Reads what is on screen of live runs again. */
+/** Reads again what is on screen of live runs. */
 export function readAgainNow(): void {
   if (!document.hidden) revision.value += 1
 }
 
-/** After an event the run is read again: at most once a second and for a tenth of the time, yet within five seconds, and not while nobody sees it. */
+/**
+ * Schedules another reading of the run after an event: at most once a second and for a tenth of the time, yet within five
+ * seconds, and not while nobody sees it.
+ */
 function changed(): void {
   if (readAgain !== null || document.hidden) return
   readAgain = setTimeout(
@@ -212,7 +214,7 @@ document.addEventListener('visibilitychange', () => {
   if (follower) changed()
 })
 
-/** Reads the run once more. Its server, which may be that of the training process, waits until nobody follows the run. */
+/** Reads the run a last time. Its server, which may be the training process, waits until nobody follows the run. */
 async function readToEnd(): Promise<void> {
   if (readAgain !== null) clearTimeout(readAgain)
   readAgain = null
@@ -221,7 +223,7 @@ async function readToEnd(): Promise<void> {
   while ([...entries.values()].some(({ isLoading }) => isLoading))
 }
 
-/** Follows the run on screen from where its summary was read. */
+/** Follows the run on screen from the point at which its summary was read. */
 export function followRun(summary: RunSummary): void {
   const id = shownRun.value
   if (follower || summary.status !== 'running') return
@@ -236,7 +238,7 @@ export function followRun(summary: RunSummary): void {
   void (async () => {
     let state: Live = { step: 0, steps: 0, phase: '', done: 0, total: 0 }
     let isShown = true
-    // Events come by hundreds; those of one frame are shown at once.
+    // Events come in hundreds. Those of one frame are shown together.
     const show = () => {
       if (isShown)
         requestAnimationFrame(() => {
@@ -264,6 +266,6 @@ export function followRun(summary: RunSummary): void {
       stop()
       if (follower === ending) follower = null
     }
-    // A server that refuses to be followed refuses the summary too, which says why.
+    // A server that refuses to be followed also refuses the summary, which says why.
   })().catch(() => {})
 }

@@ -1,21 +1,21 @@
-// Lines of tokens drawn on a canvas. As elements, those of one screen took five times as long as a frame.
+// Draws lines of tokens on a canvas. As elements, those of one screen took five times as long as a frame.
 import { clip, integer, visible } from './format.ts'
 import { firstLine, type StreamLine } from './lines.ts'
 import { type Colouring, type Token, toneOf } from './token-stream.ts'
 
-/** Characters of one token that are shown in the stream; the inspector has more. */
+/** Most characters of one token in the stream. The inspector shows more. */
 const longToken = 44
-/** Beside the text of a token. */
+/** Pixels beside the text of a token. */
 const padding = 2
-/** Between the gutter and the first token. */
+/** Pixels between the gutter and the first token. */
 const indent = 8
 
-/** What a token is drawn as, and the pixels that it takes of its line. */
+/** The drawn text of a token, and its width in pixels. */
 interface Piece {
   readonly text: string
   readonly width: number
 }
-/** Pieces of one size of letters by the text of their token: texts repeat, so each is measured once. */
+/** Pieces in one size of letters, by the text of their token. Texts repeat, so each is measured once. */
 interface Letters {
   readonly font: string
   readonly pieces: Map<string, Piece>
@@ -39,7 +39,7 @@ export const widthOf = (token: Token) => pieceOf(token).width
 /** Reads a colour of the style sheet by its name. */
 export type ReadColor = (name: string) => string
 
-/** The colours of the theme that is on. */
+/** The colours of the current theme. */
 export function readColors(): ReadColor {
   const style = getComputedStyle(document.documentElement)
   const colors = new Map<string, string>()
@@ -51,24 +51,24 @@ export function readColors(): ReadColor {
 }
 
 const isFaint = (tone: string) => tone === 'context' || tone === 'o-template'
-/** What was not trained or not computed is hatched. */
+/** Whether a token is hatched, because it was not trained or not computed. */
 const isHatched = (tone: string) => tone === 'untrained' || tone === 'o-sampled'
-/** Tokens of tools and users stand on a thick line of their colour. */
+/** Colour of the line below a token. Those of tools and users are thick. */
 const lineOf = (tone: string) => (tone === 'o-tool' ? '--tool' : tone === 'o-user' ? '--user' : isFaint(tone) ? '--line' : '--line-strong')
 
 interface Drawing {
   readonly lines: readonly StreamLine[]
   /** Pixels of all lines that are above the canvas. */
   readonly from: number
-  /** Of the canvas, in pixels of the page. */
+  /** Size of the canvas, in pixels of the page. */
   readonly width: number
   readonly height: number
-  /** Room for names beside the lines; 0 where they stand above. */
+  /** Room for names beside the lines; 0 if they are above. */
   readonly gutter: number
   readonly chosen: number
   readonly colouring: Colouring
   readonly color: ReadColor
-  /** Of each turn how many tokens were prompt, and how many were sampled. */
+  /** Numbers of prompt tokens and of sampled tokens, for each turn. */
   readonly counts: readonly { readonly prompt: number; readonly sampled: number }[]
 }
 
@@ -93,7 +93,7 @@ export function drawLines(canvas: HTMLCanvasElement, drawing: Drawing): void {
   }
 }
 
-/** What a line is of: its turn and how many tokens that has. */
+/** Draws the name of a line: its turn and the number of its tokens. */
 function drawName(context: CanvasRenderingContext2D, { lines, width, gutter, color, counts }: Drawing, index: number, top: number): void {
   const line = lines[index]!
   const { turn } = line.tokens[0]!
@@ -163,7 +163,7 @@ function hatchOf(context: CanvasRenderingContext2D, color: ReadColor): CanvasPat
   tile.height = hatchTile
   const lines = tile.getContext('2d')!
   lines.strokeStyle = color('--line-strong')
-  // The corners belong to the lines of the tiles beside it.
+  // The corners belong to the lines of neighbouring tiles.
   for (const shift of [-hatchTile, 0, hatchTile]) {
     lines.beginPath()
     lines.moveTo(shift - 1, hatchTile + 1)
@@ -173,7 +173,7 @@ function hatchOf(context: CanvasRenderingContext2D, color: ReadColor): CanvasPat
   return context.createPattern(tile, 'repeat')!
 }
 
-/** The token at a place in all lines; `null` where there is none. */
+/** The token at a place in all lines; `null` if there is none. */
 export function tokenAt(lines: readonly StreamLine[], gutter: number, x: number, y: number): Token | null {
   const line = lines[firstLine(lines, ({ bottom }) => bottom <= y)]
   if (!line || y < line.bottom - line.rowHeight) return null

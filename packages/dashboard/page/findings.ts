@@ -3,7 +3,7 @@ import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { brief, fixed, integer, percent, points, visible } from './format.ts'
 import { hrefs } from './route.ts'
 
-/** Something of a run that is worth a look, with the way to its evidence. */
+/** A fact about a run that is worth a look, with a link to its evidence. */
 interface Finding {
   readonly level: 'warn' | 'ok'
   readonly title: string
@@ -15,10 +15,10 @@ interface Finding {
 const lateSteps = 10
 const plural = (count: number, noun: string) => `${count === 1 ? 'One' : integer(count)} ${noun}${count === 1 ? '' : 's'}`
 
-/** What to look at first: warnings, then what was checked and holds. */
+/** Findings to look at first: warnings, then checks that hold. */
 export function findingsOf(summary: RunSummary): Finding[] {
   const findings: Finding[] = []
-  /** What has no evidence of its own leads to what is known of the whole run. */
+  /** Adds a warning. Without evidence of its own it links to the health of the whole run. */
   const warn = (title: string, text: string, href = hrefs.health(), link = href === hrefs.health() ? 'Health' : 'Read one') =>
     findings.push({ level: 'warn', title: visible(title), text: visible(text), href, link })
   const trained = summary.steps.filter(({ metrics }) => metrics !== null)

@@ -1,4 +1,4 @@
-// How numbers and foreign text are written.
+// Formats numbers and foreign text.
 
 export const integer = (value: number) => Math.round(value).toLocaleString('en-US').replaceAll(',', '\u2009')
 export const fixed = (value: number | null | undefined, digits = 3) =>
@@ -6,7 +6,7 @@ export const fixed = (value: number | null | undefined, digits = 3) =>
 export const signed = (value: number | null, digits = 2) =>
   value !== null && value > 0 ? `+${fixed(value, digits)}` : fixed(value, digits)
 export const percent = (part: number, digits = 1) => (Number.isFinite(part) ? `${(100 * part).toFixed(digits)} %` : '–')
-/** A reward: as short as it can be without loss, three digits at most. */
+/** A reward with at most three digits, and as short as possible. */
 export const points = (reward: number | null) => (reward === null ? '–' : String(Number(reward.toFixed(3))).replace('-', '−'))
 
 export function seconds(ms: number): string {
@@ -31,10 +31,10 @@ export function probability(logprob: number): string {
   return value < 0.0005 ? '< 0.001' : value.toFixed(3)
 }
 
-/** Characters without a shape of their own; joiners stay within emoji and in scripts that are written with them. */
+/** Characters without a shape of their own. Joiners stay within emoji and in scripts that are written with them. */
 const hidden = /[\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]|(?<![\p{Extended_Pictographic}\p{Sk}\p{M}\p{Lo}])[\u200c\u200d]/gu
 
-/** Text with its white space, control and direction characters made visible; never interpreted. */
+/** Text with its white space, control and direction characters made visible. It is never interpreted. */
 export const visible = (text: string) =>
   text
     .replaceAll('\n', '↵')
@@ -42,7 +42,7 @@ export const visible = (text: string) =>
     .replace(/[\u0000-\u001f\u007f-\u009f]/g, (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`)
     .replace(hidden, (control) => `\\u${control.charCodeAt(0).toString(16)}`)
 
-/** Prose of models and tools, with lines as they are; control and direction characters are made visible. */
+/** Prose of models and tools, with its lines kept. Control and direction characters are made visible. */
 export const prose = (text: string) =>
   text
     .split('\n')
@@ -51,7 +51,7 @@ export const prose = (text: string) =>
 
 export const clip = (text: string, length: number) => (text.length > length ? `${text.slice(0, length - 1)}…` : text)
 
-/** A word of a command as a shell takes it. */
+/** A word of a command, quoted for a shell. */
 export const shellWord = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
 
 export function spread(values: readonly number[]): { mean: number; deviation: number } {

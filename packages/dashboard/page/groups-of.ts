@@ -11,26 +11,26 @@ export interface Group {
   /** With control and direction characters made visible. */
   readonly task: TaskSummary
   readonly rows: readonly RolloutRow[]
-  /** Of each row its first sample; `null` where it has none. */
+  /** The first sample of each row; `null` if it has none. */
   readonly samples: readonly (SampleSummary | null)[]
 }
 
-/** Where a rollout is looked up: the number of its step, or the split of its evaluation. */
+/** The place at which a rollout is listed: the number of its step, or the split of its evaluation. */
 export const placeOf = (row: RolloutRow) => (row.split === 'train' && row.step !== null ? String(row.step) : row.split)
 export const isEvaluation = (place: string) => !/^\d+$/.test(place)
-/** What a sample of a group is called: its number, or the evaluation it belongs to. */
+/** The name of a sample in a group: its number, or its evaluation. */
 export function sampleName(row: RolloutRow): string {
   const place = sampleNumber(row)
   return row.split === 'train' ? `sample ${place}` : `${evaluationName(row)}${place === '0' ? '' : `, ${place}`}`
 }
-/** Its number in the group is the last part of the key; `sample` numbers the samples of a task over the whole run. */
+/** The number of a sample in its group, which is the last part of the key. `sample` numbers the samples of a task over the whole run. */
 export const sampleNumber = ({ key, sample }: RolloutRow) => /\/(\d+)$/.exec(key)?.[1] ?? String(sample)
 
 const shown = ({ question, answer }: TaskSummary): TaskSummary => ({ question: visible(question), answer: answer && visible(answer) })
 
 const inOrder = new Intl.Collator('en', { numeric: true }).compare
 
-/** Groups of a step, or tasks of an evaluation; evaluations of a task stand in the order of `evaluations`. */
+/** Groups of a step, or tasks of an evaluation. Evaluations of a task have the order of `evaluations`. */
 export function groupsOf({ rows, tasks, samples }: RolloutList, evaluations: readonly EvaluationSummary[] = []): Group[] {
   const sampleOf = new Map<string, SampleSummary>()
   for (const sample of samples) if (!sampleOf.has(sample.rollout)) sampleOf.set(sample.rollout, sample)
@@ -58,7 +58,7 @@ export function groupsOf({ rows, tasks, samples }: RolloutList, evaluations: rea
 
 type Verdict = 'teaches' | 'nothing' | 'waiting' | 'learned' | 'unlearned' | 'same'
 
-/** What a group taught and why, or how a held-out task has changed between the first and the last of `compared`. */
+/** The verdict on a group: what it taught and why, or how a held-out task has changed between the first and the last of `compared`. */
 export function verdictOf(group: Group, compared: readonly [first: string, last: string] | null): { name: Verdict; why: string } {
   const rewards = group.rows.map(({ reward }) => reward ?? 0)
   if (group.rows[0]!.split !== 'train') return change(group, compared)
@@ -92,7 +92,7 @@ function change(group: Group, compared: readonly [string, string] | null): { nam
 }
 const spreadMean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
 
-/** A rollout to lay beside this one: one of its group that earned otherwise, else any other. */
+/** A rollout to compare with this one: one of its group with another reward, else any other. */
 export function partnerOf(group: Group, key: string): string | null {
   const own = group.rows.find((row) => row.key === key)
   const others = group.rows.filter((row) => row.key !== key)

@@ -1,4 +1,4 @@
-// One step as its groups: who earned what, and which groups taught nothing.
+// One step as its groups, with their rewards, and the groups that taught nothing.
 import type { RunSummary } from '@aworld-train/core'
 import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { isAnswered, usePlace } from './data.ts'
@@ -11,7 +11,7 @@ import { Advantage, Chips, Dot, Dots, Empty, Facts, Middle, Section, useKeys } f
 /** Samples of a large group that are listed. */
 const mostSamples = 100
 
-/** What the samples of a group answered and earned; beside the one that is read, how they differ from it. */
+/** Answers and rewards of a group's samples, and how they differ from the one that is being read. */
 export function Samples({ group, current }: { group: Group; current?: string }) {
   const isHeldOut = group.rows[0]!.split !== 'train'
   const { question, answer } = group.task
@@ -106,7 +106,7 @@ function GroupRow({ group, isChosen, compared }: { group: Group; isChosen: boole
     if (!(event.target as Element).closest('a')) filter({ group: group.id })
   }
   return (
-    // The button in the row is what keyboards and readers use.
+    // Keyboards and screen readers use the button in the row.
     <tr class={`${isChosen ? 'chosen' : ''} ${name}`} onClick={choose}>
       <td>{group.label}</td>
       <th scope="row">
@@ -140,7 +140,7 @@ function GroupRow({ group, isChosen, compared }: { group: Group; isChosen: boole
   )
 }
 
-/** Rows of a table that are drawn at once; a wish for more is a click away. */
+/** Most rows of a table that are drawn at once. A click adds more. */
 const mostRows = 400
 
 export function Groups({ summary, place }: { summary: RunSummary; place: string }) {

@@ -1,4 +1,4 @@
-// How the machinery is doing: what waits, what failed, what was tried again.
+// The health of the machinery: what waits, what failed, what was tried again.
 import type { RolloutRow, RunSummary } from '@aworld-train/core'
 import { always, client, useLoaded } from './data.ts'
 import { fixed, integer, seconds, visible } from './format.ts'
@@ -34,7 +34,7 @@ export function Health({ summary }: { summary: RunSummary }) {
   const last = steps.at(-1)
   const now = Date.now()
   const workerOf = new Map(measured?.workers.flatMap(({ name, assignments }) => assignments.map(({ key }) => [key, name] as const)))
-  // What is above the rest is read first, so that nothing moves.
+  // The upper part is read first, so that nothing moves.
   if (measured === null) return null
   return (
     <>

@@ -1,23 +1,23 @@
 import type { Token } from './token-stream.ts'
 
-/** A line of tokens on screen: all of one turn, and all sampled or none. */
+/** A line of tokens on screen. They are of one turn, and either all sampled or none. */
 export interface StreamLine {
   readonly tokens: readonly Token[]
   readonly isSampled: boolean
-  /** The first line of its turn, and the first of its part of the turn. */
+  /** Whether it is the first line of its turn, and of its part of the turn. */
   readonly startsTurn: boolean
   readonly startsPart: boolean
-  /** Pixels from the top of all lines to its end, and those of the row that its tokens stand in, at that end. */
+  /** Pixels from the top of all lines to its end, and the height of the row of its tokens at that end. */
   readonly bottom: number
   readonly rowHeight: number
 }
 
 const rowHeights = { prompt: 24, sampled: 29 }
-/** Room above a turn: for a rule, and for its name where that does not stand beside it. */
+/** Room above a turn: for a rule, and for its name if that is not beside it. */
 const ruleRoom = 12
 const nameRoom = 24
 
-/** Breaks tokens into lines that are at most `width` pixels wide; `widthOf` is what one takes. */
+/** Breaks tokens into lines that are at most `width` pixels wide. `widthOf` returns the width of a token. */
 export function toLines(
   tokens: readonly Token[],
   { width, isNamedAbove }: { width: number; isNamedAbove: boolean },
@@ -45,7 +45,7 @@ export function toLines(
   return lines
 }
 
-/** The first of ordered lines that `isBehind` does not hold for, by its number. */
+/** Number of the first line for which `isBehind` is false. Lines are ordered. */
 export function firstLine(lines: readonly StreamLine[], isBehind: (line: StreamLine) => boolean): number {
   let [low, high] = [0, lines.length]
   while (low < high) {

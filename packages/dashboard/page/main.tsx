@@ -107,7 +107,7 @@ function Help() {
   )
 }
 
-/** Where the reader last was in this run, for the tabs: a place, a rollout, and one to lay beside it. */
+/** The reader's last position in this run, for the tabs: a place, a rollout, and one to compare with it. */
 interface Last {
   readonly place: string
   readonly a: string | null
@@ -124,7 +124,7 @@ function useLast(summary: RunSummary | null): Last {
   let { a, b } = place === before.place ? before : { a: null, b: null }
   if (page === 'rollout' || page === 'tokens') [a, b] = [key, key === a ? b : null]
   if (page === 'compare') [a, b] = [key, query.get('with')]
-  // Where none was read yet: a mixed group of the place, one of its rollouts that is right.
+  // If none was read yet, the first choice is a mixed group of the place and one of its right rollouts.
   const list = usePlace(summary && (a === null || b === null) ? place : null)
   const groups = list.value ? groupsOf(list.value, summary?.evaluations) : []
   const group =
@@ -142,7 +142,7 @@ function Progress({ summary }: { summary: RunSummary | null }) {
   const last = summary?.steps.at(-1)
   if (!isConnected.value) return <span class="progress">no connection: this is how it stood</span>
   if (!now) return null
-  // A page that was opened within a step has not seen its beginning: what is done of it is counted in the run.
+  // A page that was opened within a step has not seen the step's beginning, so its finished rollouts are counted in the run.
   if (now.steps === 0 && now.phase === '')
     return last?.metrics === null ? (
       <span class="progress" aria-live="off">
@@ -150,7 +150,7 @@ function Progress({ summary }: { summary: RunSummary | null }) {
       </span>
     ) : null
   return (
-    // One text: of several those behind a number would move with it.
+    // This is one text, because separate texts after a number would move with it.
     <span class="progress" aria-live="off">
       {[
         now.steps > 0 ? `step ${now.step} of ${now.steps}` : '',
@@ -191,7 +191,7 @@ const Mark = () => (
 function RunShell() {
   const { run, page, key, query } = route.value
   const { value: summary, error } = useSummary(run)
-  // The folder's name begins with it.
+  // The folder's name begins with the name of the run.
   const name = summary?.name ?? run.replace(/-\d{8}-\d{6}(?:-\d+)?$/, '')
   const { place, a, b } = useLast(summary)
   const tabs: readonly (readonly [page: string, title: string, href: string])[] = [
@@ -300,6 +300,6 @@ function App() {
   )
 }
 
-// Waiting for the fonts costs a frame, and nothing moves, on canvas either.
+// Waiting for the fonts costs a frame, but then nothing moves, not even on canvas.
 await Promise.all(['13px Geist', "13px 'Geist Mono'"].map((font) => document.fonts.load(font)))
 render(<App />, document.getElementById('app')!)

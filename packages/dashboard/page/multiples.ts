@@ -6,12 +6,12 @@ export interface Multiple {
   readonly name: string
   readonly values: readonly (number | null)[]
   readonly note: string
-  /** The scale begins at 0. */
+  /** Whether the scale begins at 0. */
   readonly zero?: boolean
   readonly format?: (value: number) => string
 }
 
-/** Metrics of our trainers with the words for them; a trainer that has none of these shows what it has. */
+/** Metrics of our trainers, with their words. A trainer that has none of these shows its own. */
 const named: readonly (readonly [metric: string, multiple: Omit<Multiple, 'values'>])[] = [
   ['entropy', { name: 'Entropy', note: 'nats a token', zero: true }],
   ['loss', { name: 'Loss', note: 'policy gradient' }],
@@ -22,7 +22,7 @@ const named: readonly (readonly [metric: string, multiple: Omit<Multiple, 'value
   ['stepMs', { name: 'Step', note: 'wall time', zero: true, format: seconds }],
 ]
 
-/** Charts of a run: those that say most, and every other metric that its trainer reported. */
+/** Charts of a run: the most telling ones, and every other metric that its trainer reported. */
 export function multiplesOf(steps: readonly StepSummary[]): { main: Multiple[]; others: Multiple[] } {
   const metric = (name: string) => steps.map(({ metrics }) => metrics?.[name] ?? null)
   const groups = steps.at(-1)!.groups
@@ -58,7 +58,7 @@ export function multiplesOf(steps: readonly StepSummary[]): { main: Multiple[]; 
     }),
   )
   const main = [...counted, ...known.slice(0, 4), ...sizes, ...known.slice(4)]
-  // A trainer of another kind has metrics of its own: the first of them fill the page.
+  // Another trainer has metrics of its own, of which the first fill the page.
   const missing = Math.max(0, 10 - main.length)
   return { main: [...main, ...others.slice(0, missing)], others: others.slice(missing) }
 }

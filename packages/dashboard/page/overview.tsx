@@ -1,4 +1,4 @@
-// Did it work, what did it cost, what wants looking at, what to type next.
+// The overview answers: did it work, what did it cost, what needs a look, what to type next.
 import type { EvaluationSummary, RewardMeasure, RunSummary, StepSummary } from '@aworld-train/core'
 import { useState } from 'preact/hooks'
 import { comparedEvaluations } from '../src/compared-evaluations.ts'
@@ -13,7 +13,7 @@ import { Command, Facts, Section } from './ui.tsx'
 
 type Rises = { readonly only: RewardMeasure } | { readonly before: RewardMeasure; readonly after: RewardMeasure | null }
 
-/** A row of rewards: before training and after it, or the one of an evaluation. */
+/** A row of rewards: before and after training, or that of one evaluation. */
 function Rise({ name, main, ...of }: Rises & { readonly name: string; readonly main?: boolean }) {
   const at = (value: number) => `${100 * Math.max(0, Math.min(1, value))}%`
   const [before, after] = 'only' in of ? [of.only, null] : [of.before, of.after]
@@ -60,10 +60,10 @@ const RiseHead = ({ of }: { of: readonly string[] }) => (
   </thead>
 )
 
-/** Kinds of tasks that have a row of their own. */
+/** Most kinds of tasks that have a row of their own. */
 const mostKinds = 12
 
-/** The one evaluation that a run is. */
+/** A run that consists of one evaluation. */
 function Evaluation({ summary }: { summary: RunSummary }) {
   const [only] = summary.evaluations
   if (!only)
@@ -269,7 +269,7 @@ function Ledger({ summary, steps }: { summary: RunSummary; steps: readonly StepS
   const agents = Object.entries(summary.agents)
   const reasons = Object.entries(ledger.untrained).sort((a, b) => b[1] - a[1])
   const { status } = summary
-  // What was sampled last has no step yet, and gets none in a run that stopped; a recording has none at all.
+  // The last samples have no step yet, and get none in a run that stopped. A recording has no steps at all.
   const isOpen = status !== 'finished'
   const parts: Part[] = [
     {
@@ -386,7 +386,7 @@ export function Overview({ summary }: { summary: RunSummary }) {
   const findings = findingsOf(summary)
   const path = shellWord(summary.path)
   const isEvaluation = summary.kind === 'evaluation'
-  // A recording of serve has no settings of a trainer.
+  // A recording by serve has no settings of a trainer.
   const isTraining = Object.keys(summary.settings).length > 0
   const facts = [
     ['model', plain(details['policy'])],

@@ -1,4 +1,4 @@
-// How the process of a run is doing, or was when it was last recorded.
+// The health of a run's process, current or as last recorded.
 import type { HealthSample, RunHealth, RunSummary } from '@aworld-train/core'
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -10,15 +10,15 @@ import { route } from './route.ts'
 import { Facts, Section } from './ui.tsx'
 import { Workers } from './workers.tsx'
 
-/** A process that has said nothing for so many samples is blocked or gone. */
+/** After this many missing samples a process counts as blocked or gone. */
 const silentSamples = 5
 
 interface Measured extends RunHealth {
-  /** Why the last reading failed. */
+  /** The reason why the last reading failed. */
   readonly error: string | null
 }
 
-/** The samples of the run on screen, read again while it goes on; `null` until they are there. */
+/** The samples of the run on screen, which are read again while it goes on; `null` until they have arrived. */
 export function useHealth({ status, health: { everyMs, keptMs } }: RunSummary): Measured | null {
   const { run } = route.value
   const [measured, show] = useState<Measured | null>(null)
@@ -42,7 +42,7 @@ export function useHealth({ status, health: { everyMs, keptMs } }: RunSummary): 
       show({ ...health, error })
       if (isLive) timer = setTimeout(() => void read(health), everyMs)
     }
-    // The server of a run that ends may end with it: what was read while the run went on is kept.
+    // The server of a run may end with it, so data that was read while the run went on is kept.
     void read(latest.current.run === run ? latest.current : { samples: [], workers: [] })
     return () => {
       isOpen = false
@@ -68,7 +68,7 @@ interface Point {
   readonly sample: HealthSample | null
 }
 
-/** Nothing was measured between two processes of the run: the line is broken there. */
+/** Breaks the line between two processes of the run, where nothing was measured. */
 function pointsOf(samples: readonly HealthSample[], silentMs: number): Point[] {
   return samples.flatMap((sample, index) => {
     const gap = index > 0 && sample.at - samples[index - 1]!.at > silentMs

@@ -1,4 +1,4 @@
-// One episode: what was called when, and what was said.
+// One episode: its calls over time, and its conversation.
 import type { RunSummary } from '@aworld-train/core'
 import { useEffect, useMemo } from 'preact/hooks'
 import { Absent, Head } from './absent.tsx'

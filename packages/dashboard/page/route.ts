@@ -4,7 +4,7 @@ import { computed, signal } from '@preact/signals'
 const hash = signal(location.hash)
 addEventListener('hashchange', arrive)
 
-/** Shows the page of the browser's address from its top, unless it is on screen. */
+/** Shows the page of the browser's address from its top, unless it is already on screen. */
 function arrive(): void {
   if (hash.value === location.hash) return
   hash.value = location.hash
@@ -25,7 +25,7 @@ export const route = computed(() => {
   return { run, page: page || (run === '' ? 'runs' : 'overview'), key: key.join('/'), query: new URLSearchParams(search) }
 })
 
-/** At once: the browser tells of a new address later, and a key pressed until then would be the old page's. */
+/** Goes to an address at once. The browser reports a new address later, and until then a pressed key would be the old page's. */
 export const go = (address: string) => {
   location.hash = address
   arrive()

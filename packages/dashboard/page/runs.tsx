@@ -1,4 +1,4 @@
-// All runs, and those that are chosen laid over each other.
+// All runs, with the chosen ones laid over each other.
 import type { RunListing, RunSummary, StepSummary } from '@aworld-train/core'
 import { useEffect } from 'preact/hooks'
 import { comparedEvaluations } from '../src/compared-evaluations.ts'
@@ -8,7 +8,7 @@ import { fixed, integer, seconds, when } from './format.ts'
 import { filter, hrefs, route } from './route.ts'
 import { Chips, Empty, Section } from './ui.tsx'
 
-/** Colours and dashes of the lines, in the order in which runs were chosen; the dash tells them apart without colour. */
+/** Colours and dashes of the lines, in the order in which runs were chosen. The dashes distinguish them without colour. */
 const inks = ['--data', '--bad', '--tool', '--user']
 const dashes: readonly number[][] = [[], [6, 3], [2, 3], [10, 3, 2, 3]]
 const shortName = ({ id, name }: RunListing) => (id.startsWith(`${name}-`) ? id.slice(name.length + 1) : id)
@@ -22,7 +22,7 @@ const kinds: readonly (readonly [name: string, read: (step: StepSummary) => numb
   ['Step, seconds', ({ metrics }) => (metrics?.['stepMs'] === undefined ? null : metrics['stepMs'] / 1000)],
 ]
 
-/** Seconds of training until the end of each step, from the times that the steps took. */
+/** Seconds of training until the end of each step, from the durations of the steps. */
 function elapsed(steps: readonly StepSummary[]): number[] {
   let sum = 0
   return steps.map(({ metrics }) => {
@@ -146,14 +146,14 @@ function Laid({ listings, loaded }: { listings: readonly RunListing[]; loaded: L
   )
 }
 
-/** How often the list is read again while it is on screen, in milliseconds. */
+/** Milliseconds after which the list is read again while it is on screen. */
 const listEveryMs = 5_000
 
 export function Runs() {
   const list = useLoaded('runs', () => runs.list(), always)
   useEffect(() => {
     if (isExport) return
-    // One who comes back sees what has happened meanwhile.
+    // A returning reader sees what has happened in the meantime.
     if (list.value) readAgainNow()
     const timer = setInterval(readAgainNow, listEveryMs)
     return () => clearInterval(timer)
@@ -170,7 +170,7 @@ export function Runs() {
         {list.error}
       </Empty>
     )
-  // The table moves once, when all that is laid over each other has come.
+  // The table moves once, when all chosen runs have arrived.
   if (!list.value || (summaries.value === null && summaries.error === null)) return null
   if (list.value.length === 0)
     return (

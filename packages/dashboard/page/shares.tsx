@@ -1,4 +1,4 @@
-// Parts of a whole to scale: as one bar, and as a column for each step.
+// Parts of a whole to scale, as one bar, and as a column for each step.
 import { hoverStep } from './chart.tsx'
 import { percent } from './format.ts'
 
@@ -15,7 +15,7 @@ export function Share({ parts, total, label }: { parts: readonly Part[]; total: 
   return (
     <div class="share">
       <div
-        // Other values are drawn anew, as a chart is: nothing moves over the page.
+        // Changed values are drawn anew, like a chart, so that nothing moves over the page.
         key={parts.map(({ value }) => value).join()}
         class="share-bar"
         role="img"
@@ -51,17 +51,17 @@ interface ColumnsProps {
   readonly current?: number
   readonly names?: readonly string[]
   readonly href?: (index: number) => string
-  /** How many there will be: those that are there keep their places. */
+  /** Number of columns that there will be. Existing ones keep their places. */
   readonly planned?: number
 }
-/** One column a step, stacked to scale, in step with the charts. */
+/** One column for each step, stacked to scale and aligned with the charts. */
 export function Columns({ rows, tones, label, height = 44, current, names = [], href, planned = 0 }: ColumnsProps) {
   const most = Math.max(...rows.map((row) => row.reduce((a, b) => a + b, 0)), 1e-9)
   const style = { height: `${height}px` }
   const bar = (row: readonly number[]) =>
     row.map((value, index) => value > 0 && <i key={tones[index]} class={tones[index]} style={{ height: `${(100 * value) / most}%` }} />)
   if (!href)
-    // A step more is drawn anew, as a chart is.
+    // With another step all columns are drawn anew, like a chart.
     return (
       <div class="columns" key={rows.length} style={style} role="img" aria-label={label}>
         {rows.map((row, index) => (

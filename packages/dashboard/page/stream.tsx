@@ -1,4 +1,4 @@
-// Tokens as lines on a canvas that stays on screen while the page scrolls: 131,072 tokens scroll like a hundred.
+// Tokens as lines on a canvas that stays on screen while the page scrolls, so that 131,072 tokens scroll like a hundred.
 import type { Signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { drawLines, readColors, tokenAt, widthOf } from './draw-lines.ts'
@@ -7,7 +7,7 @@ import { theme } from './theme.ts'
 import type { Colouring, Token } from './token-stream.ts'
 
 const gutterWidth = 88
-/** Right of the last token of a line. */
+/** Pixels right of the last token of a line. */
 const margin = 16
 
 interface StreamProps {
@@ -19,7 +19,7 @@ interface StreamProps {
   readonly hovered: Signal<number | null>
 }
 
-/** How many tokens of each turn were prompt, and how many were sampled. */
+/** Numbers of prompt tokens and of sampled tokens, for each turn. */
 function countTurns(tokens: readonly Token[]) {
   const counts: { prompt: number; sampled: number }[] = []
   for (const { turn, origin } of tokens) {
@@ -53,7 +53,7 @@ export function Stream({ tokens, chosen, colouring, onChoose, hovered }: StreamP
   const color = useMemo(readColors, [theme.value])
   const total = lines.at(-1)?.bottom ?? 0
   const shown = Math.min(height, total)
-  // Not through the tree of elements: a scroll changes nothing but what is on the canvas.
+  // Drawing does not go through the tree of elements, because a scroll changes only the canvas.
   useLayoutEffect(() => {
     const draw = () => {
       const from = canvas.current!.getBoundingClientRect().top - box.current!.getBoundingClientRect().top
@@ -63,7 +63,7 @@ export function Stream({ tokens, chosen, colouring, onChoose, hovered }: StreamP
     addEventListener('scroll', draw)
     return () => removeEventListener('scroll', draw)
   }, [lines, width, shown, gutter, chosen, colouring, color, counts])
-  // The chosen token comes into view where it is not, below what sticks to the top.
+  // Scrolls the chosen token into view, below the parts that stick to the top.
   useEffect(() => {
     if (lines.length === 0) return
     const index = firstLine(lines, (line) => line.tokens.at(-1)!.position < chosen)

@@ -15,8 +15,8 @@ export function turnTheme(): void {
   try {
     localStorage.setItem('theme', theme.value)
   } catch {
-    // The colours hold until the page is left.
+    // The choice holds until the page is left.
   }
 }
-/** A colour or length of the style sheet by its name, as the theme that is on has it. */
+/** A colour or length of the style sheet by its name, in the current theme. */
 export const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()

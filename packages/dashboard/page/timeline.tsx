@@ -1,4 +1,4 @@
-// What was called when: a row for each call, and above them a lane for each agent.
+// Calls over time: a row for each call, and above them a lane for each agent.
 import type { AgentTrace, RolloutRow } from '@aworld-train/core'
 import { type Call, stretchAt } from './calls.ts'
 import { seconds, visible } from './format.ts'
@@ -11,7 +11,7 @@ interface BarProps {
   readonly call: Call
   /** Milliseconds of the whole time line. */
   readonly total: number
-  /** When the call before it ended. */
+  /** End of the call before it. */
   readonly waitFrom?: number | undefined
 }
 function Bar({ call, total, waitFrom }: BarProps) {
@@ -27,7 +27,7 @@ function Bar({ call, total, waitFrom }: BarProps) {
   )
 }
 
-/** What the time of a rollout was made of. */
+/** The parts of a rollout's time. */
 export function TimeParts({ waitMs, end }: { waitMs: RolloutRow['waitMs']; end: number }) {
   return (
     <>

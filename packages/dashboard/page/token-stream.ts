@@ -9,7 +9,7 @@ export interface Token {
   /** Place of its turn in the agent's turns. */
   readonly turn: number
   readonly position: number
-  /** `null` for a token that was not sampled; the same holds of what follows. */
+  /** `null` for a token that was not sampled; so are the next fields. */
   readonly logprob: number | null
   readonly trainerLogprob: number | null
   readonly version: number | null
@@ -19,7 +19,7 @@ export interface Token {
 
 const streams = new WeakMap<AgentTrace, Token[]>()
 
-/** Every token of an agent in order: of each turn what was added to the prompt, then what was sampled. */
+/** Every token of an agent in order: for each turn the additions to the prompt, then the sampled tokens. */
 export function tokensOf(trace: RolloutTrace, agent: AgentTrace): readonly Token[] {
   const cached = streams.get(agent)
   if (cached) return cached
@@ -126,7 +126,7 @@ export const legends: Readonly<Record<Colouring, readonly (readonly [tone: strin
   ],
 }
 
-/** The least likely sampled token, of one turn or of all; 0 where none was sampled. */
+/** Position of the least likely sampled token, of one turn or of all; 0 if none was sampled. */
 export function leastLikely(tokens: readonly Token[], turn: number | null = null): number {
   let least = { position: 0, logprob: Number.POSITIVE_INFINITY }
   for (const { position, logprob, turn: of } of tokens) {

@@ -1,4 +1,4 @@
-// Every token of a rollout: what it is, where it came from, how likely it was, whether it was trained.
+// Every token of a rollout: its text, its origin, its probability, and whether it was trained.
 import type { RunSummary } from '@aworld-train/core'
 import { type Signal, useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
@@ -20,7 +20,7 @@ const titles: Readonly<Record<Colouring, string>> = {
 }
 const surpriseBins = 96
 
-/** What is shown of all tokens, which are counted once and not at each move of the pointer. */
+/** Sums over all tokens, which are counted once and not at each move of the pointer. */
 function count(tokens: readonly Token[]) {
   const sampled = tokens.filter(({ origin }) => origin === 'sampled')
   const logprobs = sampled.map(({ logprob }) => logprob ?? 0)

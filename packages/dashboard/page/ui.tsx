@@ -1,4 +1,4 @@
-// What the pages share: reward dots, sections, chips, commands, keys, empty states.
+// Parts that the pages share: reward dots, sections, chips, commands, keys, empty states.
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
@@ -6,7 +6,7 @@ import { integer, points, signed, stepName } from './format.ts'
 import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
 import { hrefs } from './route.ts'
 
-/** A reward as a shape: full at 1, an open ring at 0, part-filled between, dashed without one; never by colour alone. */
+/** A reward as a shape, never by colour alone: full at 1, an open ring at 0, part-filled between, dashed without a reward. */
 export function Dot({ reward, label }: { reward: number | null; label?: string }) {
   const kind = reward === null ? 'none' : reward >= 1 ? 'one' : reward <= 0 ? 'zero' : 'part'
   const style = kind === 'part' ? { backgroundImage: `linear-gradient(to top, var(--good) ${100 * reward!}%, transparent 0)` } : undefined
@@ -17,9 +17,9 @@ export function Dot({ reward, label }: { reward: number | null; label?: string }
   )
 }
 
-/** More samples than this stand as shares: dots would not fit the row. */
+/** More samples than this are shown as shares, because dots would not fit the row. */
 const mostDots = 16
-/** The rewards of a group, each a way to its rollout. */
+/** The rewards of a group, each a link to its rollout. */
 export function Dots({ group, current, href = hrefs.rollout }: { group: Group; current?: string; href?: (key: string) => string }) {
   const rows = group.rows.length <= mostDots ? group.rows : group.rows.filter((row, index) => index < mostDots || row.key === current)
   return (
@@ -60,9 +60,9 @@ export function Section({
 }
 
 interface ChipsProps<Name extends string> {
-  /** What they choose, for who does not see them. */
+  /** Label of the choice, for screen readers. */
   label: string
-  /** Of each its name, and what stands on it. */
+  /** The name and the content of each button. */
   of: readonly (readonly [name: Name, content: ComponentChildren])[]
   chosen: Name | null
   onChoose: (name: Name) => void
@@ -81,7 +81,9 @@ export function Chips<Name extends string>({ label, of, chosen, onChoose }: Chip
   )
 }
 
-/** A line that is cut in its middle, before its last `end` characters or more: questions of a kind and paths of agents differ there. */
+/**
+ * A line that is cut in its middle, before its last `end` characters or more, because similar questions and paths of agents differ there.
+ */
 export function Middle({ text, end = 24 }: { text: string; end?: number }) {
   const at = Math.max(0, text.length - end)
   const cut = Math.max(text.lastIndexOf(' ', at), text.lastIndexOf('/', at))
@@ -100,15 +102,15 @@ export function Middle({ text, end = 24 }: { text: string; end?: number }) {
 }
 
 interface StretchProps {
-  /** Of what. */
+  /** Name of the listed items. */
   readonly name: string
-  /** Place of the first that is shown, how many are, and how many there are. */
+  /** Place of the first shown item, number of shown items, and number of all. */
   readonly from: number
   readonly count: number
   readonly total: number
   readonly go: (place: number) => void
 }
-/** Which stretch of a long list is shown, with the ways to those beside it. */
+/** The shown stretch of a long list, with links to its neighbours. */
 export function Stretch({ name, from, count, total, go }: StretchProps) {
   if (count === total) return null
   return (
@@ -125,7 +127,7 @@ export function Stretch({ name, from, count, total, go }: StretchProps) {
 }
 
 const copied = signal('')
-/** A command to copy; `under` is the beginning that a heading already says. */
+/** A command to copy. `under` is the beginning that a heading already shows. */
 export function Command({ text, what, under = '' }: { text: string; what: string; under?: string }) {
   const copy = () => {
     void navigator.clipboard?.writeText(text)
@@ -165,7 +167,7 @@ export function Empty({
   )
 }
 
-/** Where in the run this is, and the group's samples to go to. */
+/** The position in the run, and links to the group's samples. */
 export function Trail({ group, rollout, href }: { group: Group; rollout: string; href: (key: string) => string }) {
   const row = group.rows.find(({ key }) => key === rollout) ?? group.rows[0]!
   const place = placeOf(row)
@@ -199,14 +201,14 @@ export const Advantage = ({ value, none = 'not trained' }: { value: number | nul
 )
 
 /**
- * Keys of the page on screen; the shell adds its own. While the page is being read, the last key pressed waits: people press faster than
- * a busy machine answers.
+ * Keys of the page on screen; the shell adds its own. While the page is being read, the last pressed key waits, because people press
+ * faster than a busy machine answers.
  */
 export function useKeys(keys: Readonly<Record<string, () => void>>, isRead = true): void {
   const latest = useRef({ keys, isRead })
   latest.current = { keys, isRead }
   const waiting = useRef<string | null>(null)
-  // With what is drawn, and not a frame later, so that no key is lost between two pages.
+  // Runs with the drawing and not a frame later, so that no key is lost between two pages.
   useLayoutEffect(() => {
     if (!isRead || waiting.current === null) return
     const action = keys[waiting.current]
@@ -217,7 +219,7 @@ export function useKeys(keys: Readonly<Record<string, () => void>>, isRead = tru
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
       if (event.target instanceof Element && event.target.closest('input, select, textarea, dialog')) return
-      // On a link or a button, Enter is that element's.
+      // On a link or a button, Enter belongs to that element.
       if (event.key === 'Enter' && event.target instanceof Element && event.target.closest('a, button')) return
       const { keys, isRead } = latest.current
       const action = keys[event.key]

@@ -5,7 +5,7 @@ import { route } from './route.ts'
 
 /** A rollout with its group: samples of the task in a step, or evaluations of the task. */
 interface RolloutView {
-  /** `null` where there is none, or the file does not carry it. */
+  /** `null` if there is none, or if the file does not contain it. */
   readonly trace: RolloutTrace | null
   readonly group: Group | null
   readonly error: string | null
@@ -13,7 +13,7 @@ interface RolloutView {
   readonly isRead: boolean
 }
 
-/** Reads both before anything is shown, so that nothing moves when the second comes. */
+/** Reads both before anything is shown, so that nothing moves when the second arrives. */
 export function useRollout(key: string, { evaluations }: RunSummary): RolloutView {
   const loaded = useLoaded(
     `${route.value.run} rollout ${key}`,
@@ -32,7 +32,7 @@ async function readRollout(key: string): Promise<{ trace: RolloutTrace | null; l
   const run = client()
   const trace = await run.rollout(key)
   if (trace) return { trace, list: await readAll(run, groupQuery(trace.row)) }
-  // Keys of ours end with the number of the sample, and begin with the name of their group.
+  // Our keys end with the number of the sample and begin with the name of their group.
   const list = await readAll(run, { group: key.split('/').slice(0, -1).join('/') })
   const row = list.rows.find((each) => each.key === key)
   return { trace, list: row ? await readAll(run, groupQuery(row)) : list }

@@ -1,4 +1,4 @@
-// Where agents ran outside the process of the run, and what became of each attempt.
+// Workers that ran agents outside the process of the run, and the fate of each attempt.
 import type { RolloutTrace, WorkerHealth, WorkerStatus } from '@aworld-train/core'
 import { integer, seconds, visible } from './format.ts'
 import { Section } from './ui.tsx'
@@ -10,7 +10,7 @@ const states: Readonly<Record<WorkerStatus, string>> = {
   lost: 'lost',
 }
 
-/** The workers of a run as they stood at the Unix millisecond `at`. */
+/** The workers of a run at the Unix millisecond `at`. */
 export function Workers({ workers, at }: { workers: readonly WorkerHealth[]; at: number }) {
   const there = workers.filter(({ status }) => status !== 'lost')
   const slots = there.reduce((sum, worker) => sum + worker.slots, 0)

@@ -1,6 +1,9 @@
 import type { EvaluationSummary } from '@aworld-train/core'
 
-/** The evaluations that say what training did: the first and the last at the training temperature, and the greedy ones, of the split with most tasks. */
+/**
+ * The evaluations that show the effect of training: the first and the last at the training temperature, and the greedy
+ * ones, of the split with most tasks.
+ */
 export function comparedEvaluations(evaluations: readonly EvaluationSummary[]) {
   const largest = [...evaluations].sort((a, b) => Number(b.split === 'test') - Number(a.split === 'test') || b.tasks - a.tasks)[0]
   const ofSplit = evaluations.filter(({ split }) => split === largest?.split)

@@ -1,6 +1,6 @@
 import type { RolloutRow, RolloutTrace, RunHealth, RunListing, RunSummary, SampleSummary, TaskSummary } from '@aworld-train/core'
 
-/** What an exported file says of each run at once; the rest lies in parts, which are opened when they are needed. */
+/** Data of each run that an exported file loads at once. The rest is in parts, which are opened when needed. */
 export interface ExportedRun {
   readonly listing: RunListing
   readonly summary: RunSummary
@@ -8,20 +8,20 @@ export interface ExportedRun {
   readonly rows: number
 }
 
-/** The lists of a run: one part. */
+/** The lists of a run, which are one part. */
 export interface ExportedRows {
   readonly rows: readonly RolloutRow[]
   readonly tasks: Readonly<Record<string, TaskSummary>>
   readonly samples: readonly SampleSummary[]
-  /** Of each row the number of the part with its trace; `null` where the file does not carry it. */
+  /** Number of the part with the trace of each row; `null` if the file does not contain it. */
   readonly parts: readonly (number | null)[]
   readonly health: RunHealth
   /** Text of every token id in the traces. */
   readonly vocabulary: Readonly<Record<number, string>>
 }
 
-/** A trace without what the lists say already. */
+/** A trace without the data that the lists have. */
 export type ExportedTrace = Omit<RolloutTrace, 'row' | 'task' | 'vocabulary'>
 
-/** Traces by the key of their rollout: one part. */
+/** Traces by the key of their rollout, which are one part. */
 export type ExportedTraces = Readonly<Record<string, ExportedTrace>>

@@ -12,16 +12,19 @@ import { type PageFiles, readPageFiles } from './page-files.ts'
 export interface ExportResult {
   readonly bytes: number
   readonly rollouts: number
-  /** Rollouts whose tokens the file carries, and those whose tokens cannot be read. */
+  /** Number of rollouts whose tokens the file contains, and of those whose tokens cannot be read. */
   readonly whole: number
   readonly damaged: number
 }
 
-/** Room for parts in one file; a browser opens them one by one. */
+/** Default room for parts in one file. A browser opens them one by one. */
 const defaultMaxBytes = 5_500_000
 const rolloutsAPart = 64
 
-/** Writes runs as one page that opens from disk: no server, no network. Tokens of some rollouts stay out where all would be more than `maxBytes`. */
+/**
+ * Writes runs as one page that opens from disk without server or network. If all tokens would exceed `maxBytes`, those
+ * of some rollouts are left out.
+ */
 export async function exportRun(paths: readonly string[], file: string, maxBytes = defaultMaxBytes): Promise<ExportResult> {
   const page = readPageFiles()
   const parts: string[] = []
@@ -71,7 +74,7 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
   const vocabulary: Record<number, string> = {}
   const partOf = new Map<string, number>()
   let bytes = 0
-  // Images hardly shrink; without a share of their own a few would leave no room for tokens.
+  // Images hardly compress. Without a share of their own, a few would leave no room for tokens.
   let images = 0
   let damaged = 0
   const evidence = evidenceOf(summary)
@@ -112,7 +115,7 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
   return { run, rollouts: rows.length, whole: partOf.size, damaged }
 }
 
-/** The rollouts that findings and errors lead to: they come first, each by itself, so that one that is too large keeps no other out. */
+/** Rollouts that findings and errors link to. They come first, each by itself, so that one that is too large excludes no other. */
 function evidenceOf({ errors, incomplete, unparsed, repeated }: RunSummary): Set<string> {
   const ends = new Map(incomplete.toReversed().map(({ stopReason, status, key }) => [stopReason ?? status, key]))
   const failed = Object.values(errors).map(({ rollout }) => rollout)
@@ -130,7 +133,7 @@ function chunks<T>(list: readonly T[]): T[][] {
   )
 }
 
-/** The same items so that the first few are spread over the whole list, by the reversed bits of their places. */
+/** Reorders items so that the first few are spread over the whole list, by the reversed bits of their places. */
 function spread<T>(list: readonly T[]): T[] {
   const bits = Math.ceil(Math.log2(Math.max(2, list.length)))
   const reversed = (place: number) => Number.parseInt(place.toString(2).padStart(bits, '0').split('').reverse().join(''), 2)

@@ -20,14 +20,14 @@ import { createTally } from './tally.ts'
 import { remedyOf, type TraceParts, toTrace } from './to-trace.ts'
 import { readTokenTexts } from './token-texts.ts'
 
-/** A run in a folder, live or saved. Close it. */
+/** A run in a folder, live or saved. The caller closes it. */
 export interface FolderClient extends RunClient {
-  /** What `follow` gives, as it was read together. */
+  /** The events of `follow`, grouped as they were read. */
   readonly followPages: FollowedLog['follow']
   close(): void
 }
 
-/** Rollouts that are named as examples. */
+/** Most rollouts that are named as examples. */
 const mostExamples = 20
 
 function readSettings(path: string): Record<string, unknown> {
@@ -55,7 +55,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
   let tally = createTally()
   let counted = 0
   let takenBack = 0
-  /** Looked for once in a run that has ended: every turn is read for them. */
+  /** Rollouts with unparsed calls. In an ended run they are looked for once, because every turn is read for them. */
   let unparsedRollouts: readonly string[] | null = null
   const countedSteps = new Set<number>()
 
@@ -67,7 +67,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
       countedSteps.clear()
     }
     const committed = records.map(({ step }) => step).filter((step) => !countedSteps.has(step))
-    // A step may leave groups to the next, which then has rollouts that finished before.
+    // A step may leave groups to the next step, which then has rollouts that finished earlier.
     const totals = run.finishedTotals(
       counted,
       committed.flatMap((step) => [step, step + 1]),
@@ -101,7 +101,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
     })
   }
 
-  /** A trainer that keeps no rows of its steps says itself what became of their tokens. */
+  /** A trainer that keeps no rows of its steps reports the fate of their tokens itself. */
   const ledger = (report: RunReport | null): LedgerSummary =>
     report?.ledger && !tally.hasSamples ? report.ledger : tally.ledger(run.supersededTokens())
 
@@ -119,12 +119,12 @@ export async function openFolder(path: string): Promise<FolderClient> {
       const records = run.stepMetrics()
       count(records)
       const { status, error } = runStatus(path)
-      // A run that was resumed still has the report of the process before.
+      // A resumed run still has the report of the process before.
       const left = status === 'running' ? null : readJson(path, 'report.json', AnyReport)
       const report = left?.kind === 'training' ? left : null
       const unparsed = left?.tokenReport?.unparsed ?? {}
       unparsedRollouts = !left || Object.keys(unparsed).length === 0 ? null : (unparsedRollouts ?? run.unparsed(mostExamples))
-      // The run keeps them as they come.
+      // The run keeps warnings as they come.
       const warnings = (run.getState('warnings') as RunReport['warnings'] | undefined) ?? report?.warnings ?? []
       const statuses = run.statuses()
       const cutOff = (['cancelled', 'interrupted'] as const).flatMap((cut) =>
@@ -175,7 +175,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
       const row = run.rolloutRow(key)
       if (!row) return null
       const episode = run.episode(key)
-      // A rollout that runs, or whose result is lost, has the turns that were recorded so far.
+      // A rollout that runs, or whose result is lost, has the turns recorded so far.
       const trajectories = episode?.trajectories ?? recorded(key)
       const samples = run.samples({ rollout: key })
       return toTrace({ row, attempts: run.attempts(key), task: taskOf(row), episode, trajectories, samples, texts })

@@ -2,12 +2,12 @@ import { type FSWatcher, watch } from 'node:fs'
 import { join } from 'node:path'
 import { type EventPage, readEvents } from '@aworld-train/store'
 
-/** Where the file system tells of no change, such as over a network, the log is looked at this often. */
+/** How often the log is checked where the file system reports no changes, such as over a network. */
 const pollMs = 1_000
 
-/** The event log of a run, for all who follow it: it is watched once, and those who have come as far as each other share what is read. */
+/** The event log of a run, for all who follow it. It is watched once, and followers at the same place share what is read. */
 export interface FollowedLog {
-  /** Events behind byte `after`, then those that are appended, as they were read together, until `signal` aborts or the log is gone. */
+  /** Yields events after byte `after`, then appended ones, as they were read together, until `signal` aborts or the log is gone. */
   follow(after: number, signal: AbortSignal): AsyncGenerator<EventPage['events']>
 }
 
@@ -23,14 +23,14 @@ export function followedLog(path: string): FollowedLog {
   }
 
   function read(after: number): Promise<EventPage> {
-    // What was read before the last change may lack it.
+    // A page that was read before the last change may lack it.
     if (last?.after === after && last.changes === changes) return last.page
     const reading = { after, changes, page: readEvents(path, after) }
     last = reading
     const forget = () => {
       if (last === reading) last = null
     }
-    // Where there was nothing more, the next one looks again.
+    // If there was nothing more, the next follower reads again.
     reading.page.then(({ next }) => next === after && forget(), forget)
     return reading.page
   }
@@ -72,7 +72,7 @@ function watchLog(path: string, onChange: () => void): FSWatcher | null {
   try {
     return watch(join(path, 'events.jsonl'), { persistent: false }, onChange).on('error', () => {})
   } catch {
-    // Looking at the log from time to time finds the change then.
+    // The regular check of the log then finds the change.
     return null
   }
 }

@@ -7,7 +7,7 @@ export interface HttpRuns {
   run(id: string): RunClient
 }
 
-/** What a server answered in place of what it was asked for. */
+/** The error that a server answered with. */
 export class DashboardError extends Error {
   readonly code: string
 
@@ -17,7 +17,10 @@ export class DashboardError extends Error {
   }
 }
 
-/** Asks the dashboard server at `url`, such as `http://127.0.0.1:4040`. Runs in browsers and in Node alike. `onConnection` hears whether the server of a run that is followed answers. */
+/**
+ * Asks the dashboard server at `url`, such as `http://127.0.0.1:4040`. It runs in browsers and in Node. `onConnection` is told whether the
+ * server of a followed run answers.
+ */
 export function createHttpRuns(url: string, token: string, onConnection: (isThere: boolean) => void = () => {}): HttpRuns {
   const headers = { authorization: `Bearer ${token}` }
 
@@ -54,7 +57,7 @@ export function createHttpRuns(url: string, token: string, onConnection: (isTher
               if (error instanceof DashboardError) throw error
             }
             if (signal.aborted) return
-            // The connection was lost: it goes on behind the last event that came.
+            // The connection was lost. The next one goes on after the last event that arrived.
             onConnection(false)
             await new Promise((resolve) => setTimeout(resolve, 1_000))
           }
@@ -64,7 +67,7 @@ export function createHttpRuns(url: string, token: string, onConnection: (isTher
   }
 }
 
-/** Server-sent events as the dashboard server writes them: an id, one line of data, a blank line. */
+/** Reads server-sent events as the dashboard server writes them: an id, one line of data, a blank line. */
 async function* updates(response: Response): AsyncGenerator<RunUpdate> {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let text = ''

@@ -7,7 +7,7 @@ import { comparedEvaluations } from './compared-evaluations.ts'
 import { readJson, runStatus } from './run-status.ts'
 import { createEvaluationTallies } from './tally.ts'
 
-/** Rollouts of a split that the list reads: those of training, which are many more, are left out. */
+/** Most rollouts of a split that the list reads. Those of training, which are many more, are left out. */
 const mostEvaluated = 100_000
 
 /** The folders below `folder` that hold a run, in any order. */
@@ -21,7 +21,7 @@ export function runsBelow(folder: string): string[] {
   }
 }
 
-/** A run in few words: from its report where it has one, else from its steps and evaluations. A run that cannot be read says why. */
+/** Summarises a run from its report, if it has one, else from its steps and evaluations. A run that cannot be read says why. */
 export function listRun(id: string, path: string): RunListing {
   const nothing = { problem: null, steps: 0, rewards: [], rollouts: 0, before: null, after: null }
   const unknown = {
@@ -37,7 +37,7 @@ export function listRun(id: string, path: string): RunListing {
     const { kind = 'training', name = unknown.name, createdAt = 0 } = manifest ?? {}
     const listed = { ...unknown, kind, name, createdAt, status: runStatus(path).status }
     try {
-      // A run that was resumed still has the report of the process before.
+      // A resumed run still has the report of the process before.
       const report = listed.status === 'running' ? null : readJson(path, 'report.json', AnyReport)
       return { ...listed, ...(report ? fromReport(report) : fromRecord(path, kind)) }
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { RolloutPage, RolloutQuery, RolloutRow } from '@aworld-train/core'
 
-/** Whether a rollout is one of those that a query asks for; where a page begins and ends does not count. */
+/** Whether a rollout matches a query, whatever the bounds of the page. */
 function matchesQuery(row: RolloutRow, query: RolloutQuery): boolean {
   const { split, step, group, taskId, kind, status, stopReason, minReward, maxReward, finishedAfter } = query
   return (
@@ -17,7 +17,7 @@ function matchesQuery(row: RolloutRow, query: RolloutQuery): boolean {
   )
 }
 
-/** One page of rows that are in the order in which they were queued. `after` and `next` are the key of a page's last row. */
+/** One page of rows, which are in the order in which they were queued. `after` and `next` are the key of a page's last row. */
 export function toPage(rows: readonly RolloutRow[], query: RolloutQuery): RolloutPage {
   const matching = rows.filter((row) => matchesQuery(row, query))
   if (query.finishedAfter !== undefined) matching.sort((a, b) => a.finished! - b.finished!)

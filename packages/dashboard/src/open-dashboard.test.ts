@@ -8,7 +8,7 @@ import { createHttpRuns } from './http-client.ts'
 import { openDashboard } from './open-dashboard.ts'
 import { writeRun } from './testing/write-run.ts'
 
-/** Sends one request as it is written: `fetch` would correct its path and its headers. */
+/** Sends one request as it is written, because `fetch` would correct its path and its headers. */
 async function ask(
   url: URL,
   path: string,
@@ -99,7 +99,7 @@ it('keeps little in memory for browsers that never read, while another reads eve
     if (event.type === 'checkpoint-saved' && event.step === events - 1) ending.abort()
   }
   expect(read).toBe(events)
-  // All of the log for each of them would be five times a hundred megabytes.
+  // The whole log for each of them would be five times a hundred megabytes.
   expect(greatest).toBeLessThan(250_000_000)
   for (const socket of silent) socket.destroy()
   await dashboard.close()
@@ -131,7 +131,7 @@ it('a follower whose connection is lost goes on where it was', async () => {
   const seen: number[] = []
   begin(10)
   for await (const { event } of runs.run(run.id).follow(eventsEnd, ending.signal)) {
-    // The last events of the run itself may come to the log after its summary was read.
+    // The last events of the run itself may reach the log after its summary was read.
     if (event.type !== 'step-start' || event.step < 10) continue
     seen.push(event.step)
     if (event.step === 13 || event.step === 16) for (const socket of sockets) socket.destroy()

@@ -14,25 +14,25 @@ import { fromSearch } from './rollout-address.ts'
 import { runStatus } from './run-status.ts'
 
 export interface DashboardOptions {
-  /** Folders of runs: one is shown as the page opens, several are laid over each other. */
+  /** Folders of runs. One is shown as the page opens; several are laid over each other. */
   readonly runs?: readonly string[] | undefined
-  /** A folder that holds runs: those that come while the dashboard is open too. */
+  /** A folder that holds runs, including those that are added while the dashboard is open. */
   readonly below?: string | undefined
   /** 0, the default, takes any free port. */
   readonly port?: number | undefined
 }
 
 export interface OpenDashboard {
-  /** Address of the runs that were named, else of the list, with the token that lets a browser in. */
+  /** Address of the named runs, else of the list, with the token that admits a browser. */
   readonly url: string
   close(): Promise<void>
 }
 
-/** How long the end waits for pages that read a run which has ended once more. */
+/** How long closing waits for pages that read an ended run once more. */
 const lastReadMs = 3_000
 const limits = { maxSockets: 200, maxHeaderBytes: 16_384, headersTimeoutMs: 10_000, requestTimeoutMs: 10_000, keepAliveTimeoutMs: 30_000 }
 
-/** Sent with every answer: a page that shows what models wrote loads and sends nothing elsewhere. */
+/** Headers of every answer. A page that shows text of models must neither load from nor send to anywhere else. */
 const guards = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -42,7 +42,7 @@ const guards = {
   'cross-origin-resource-policy': 'same-origin',
 }
 
-/** Serves runs to a browser on this machine: read only, on loopback, to whoever has the token. Rejects with GATEWAY_PORT_IN_USE. */
+/** Serves runs to a browser on this machine, read-only, on loopback, to anyone with the token. Rejects with GATEWAY_PORT_IN_USE. */
 export async function openDashboard({ runs = [], below, port = 0 }: DashboardOptions): Promise<OpenDashboard> {
   const page = readPageFiles()
   const token = randomBytes(24).toString('base64url')
@@ -52,7 +52,7 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
   const closing = new AbortController()
   /** Connections that follow a run, with its folder. */
   const followed = new Map<ServerResponse, string>()
-  /** Events as they are sent, written once for all who follow the run. */
+  /** Text of events as it is sent, written once for all who follow the run. */
   const texts = new WeakMap<EventPage['events'], string>()
 
   function findRuns(): void {
@@ -72,7 +72,7 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
     if (path === undefined) throw new NotFound(`There is no run "${id.slice(0, 100)}".`)
     const opened = clients.get(id) ?? openFolder(path)
     clients.set(id, opened)
-    // A run that could not be opened may be whole the next time.
+    // A run that could not be opened may be whole next time.
     opened.catch(() => clients.delete(id))
     return opened
   }
@@ -127,7 +127,7 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
       const text = texts.get(events) ?? events.map(({ id, event }) => `id: ${id}\ndata: ${JSON.stringify(event)}\n\n`).join('')
       texts.set(events, text)
       if (response.write(text) || signal.aborted) continue
-      // A browser that does not read keeps nothing of ours in memory.
+      // A browser that does not read is waited for, so that nothing piles up in memory.
       await once(response, 'drain', { signal }).catch(() => {})
     }
     response.end()

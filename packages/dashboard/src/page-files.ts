@@ -3,7 +3,7 @@ import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { TrainError } from '@aworld-train/protocol'
 
-/** The page as it was built: its files by their path from the page's address. */
+/** The built page, with its files by their path from the page's address. */
 export interface PageFiles {
   readonly html: string
   readonly assets: ReadonlyMap<string, { readonly type: string; readonly bytes: Buffer }>
@@ -15,9 +15,9 @@ const types: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
-/** Reads the built page. Throws CONFIG_INVALID where it has not been built. */
+/** Reads the built page. Throws CONFIG_INVALID if it has not been built. */
 export function readPageFiles(): PageFiles {
-  // The same folder, whether this module is a source or compiled.
+  // The folder is the same, whether this module is a source or compiled.
   const folder = fileURLToPath(new URL('../dist/page/', import.meta.url))
   if (!existsSync(join(folder, 'index.html')))
     throw new TrainError(

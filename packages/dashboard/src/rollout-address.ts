@@ -1,6 +1,6 @@
 import type { RolloutQuery, RolloutRow } from '@aworld-train/core'
 
-/** A query as parameters of an address. */
+/** Writes a query as parameters of an address. */
 export function toSearch(query: RolloutQuery): URLSearchParams {
   return new URLSearchParams(
     Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)] as [string, string]])),
@@ -10,7 +10,7 @@ export function toSearch(query: RolloutQuery): URLSearchParams {
 const numbers = ['step', 'minReward', 'maxReward', 'finishedAfter', 'limit'] as const
 const texts = ['split', 'group', 'taskId', 'kind', 'after'] as const
 
-/** A query from the parameters of an address; what is no number where one belongs is left out. */
+/** Reads a query from the parameters of an address. A value that should be a number and is none is left out. */
 export function fromSearch(search: URLSearchParams): RolloutQuery {
   const query: Record<string, unknown> = {}
   for (const name of texts) if (search.has(name)) query[name] = search.get(name)

@@ -93,7 +93,7 @@ it('counts rewards, tokens and what became of them from the rollouts', async () 
     ])
     const rows = (await folder.rollouts({ limit: 100 })).rows
     expect(ledger.sampled).toBe(rows.reduce((sum, { sampledTokens }) => sum + sampledTokens, 0))
-    // The helper's tokens, which no step accounts for, are all that is left.
+    // Only the helper's tokens, which no step accounts for, are left.
     expect(ledger.unexplained).toBe(8 * 'help'.length)
     expect(ledger.sampled).toBe(
       ledger.trained + ledger.unexplained + Object.values(ledger.untrained).reduce((sum, tokens) => sum + tokens, 0),
@@ -168,7 +168,7 @@ it('leaves tokens out of a file that would be too large, and carries all numbers
   const client = await readExport(file)
   expect((await client.rollouts({ limit: 100 })).rows).toHaveLength(14)
   expect(await client.rollout('train/1/0/0')).toBeNull()
-  // What errors and findings lead to comes first.
+  // Rollouts that errors and findings link to come first.
   const carried = await Promise.all(['train/2/0/0', 'train/2/0/1', 'train/2/1/1'].map(async (key) => (await client.rollout(key)) !== null))
   expect(carried).toEqual([false, true, true])
 })

@@ -6,12 +6,12 @@ import { isOwned } from '@aworld-train/store'
 
 const partBytes = 64 * 1024
 
-/** What a schema of Zod does here. */
+/** The used part of a Zod schema. */
 interface Schema<T> {
   safeParse(value: unknown): { readonly data?: T | undefined }
 }
 
-/** The JSON in a file of a run, read by its schema; `null` where it is not there, not whole, or of another shape. */
+/** Reads the JSON in a file of a run by its schema; `null` if it is missing, incomplete, or of another shape. */
 export function readJson<T>(path: string, name: string, schema: Schema<T>): T | null {
   try {
     return schema.safeParse(JSON.parse(readFileSync(join(path, name), 'utf8'))).data ?? null
@@ -20,7 +20,10 @@ export function readJson<T>(path: string, name: string, schema: Schema<T>): T | 
   }
 }
 
-/** How the run at `path` is getting on, and why it failed where it did: how its last process left it, also while that still closes its files; else whether one works on it. */
+/**
+ * The status of the run at `path`, with the error if it failed. It is how its last process left it, even while that still closes its files;
+ * else it says whether a process works on it.
+ */
 export function runStatus(path: string): { status: RunStatus; error: ErrorRecord | null } {
   const last = lastEvents(path).findLast(({ type }) => type === 'run-start' || type === 'run-end')
   if (last?.type === 'run-end') return { status: last.status, error: last.error ?? null }
@@ -34,13 +37,13 @@ function lastEvents(path: string): RunEvent[] {
     .flatMap((line) => toEvent(line) ?? [])
 }
 
-/** The first event of a run, which says what it is. */
+/** The first event of a run, which describes it. */
 export function firstEvent(path: string): Extract<RunEvent, { type: 'run-start' }> | null {
   const event = toEvent(readPart(path, 'start').split('\n', 1)[0]!)
   return event?.type === 'run-start' ? event : null
 }
 
-/** One end of the event log; nothing where it cannot be read. */
+/** Reads one end of the event log; empty if it cannot be read. */
 function readPart(path: string, part: 'start' | 'end'): string {
   let file: number | undefined
   try {

@@ -24,7 +24,7 @@ interface EvaluationTally {
   readonly name: string
   readonly split: string
   step: number
-  /** The start of the trainer that made it: of two the later one counts. */
+  /** Start of the trainer that made it. Of two, the later one counts. */
   incarnation: string | undefined
   tasks: Map<string, number[]>
   kinds: Map<string, number[]>
@@ -32,10 +32,10 @@ interface EvaluationTally {
 
 type StepMetrics = Omit<StepRecord, 'rollouts'>
 
-/** What a run's rollouts add up to: of a run that goes on only what has changed is read again. */
+/** Totals of a run's rollouts. For a running run, only changes are read again. */
 export interface RunTally {
   add(totals: FinishedTotals): void
-  /** Sampled tokens of a trained step that were trained, or were not for a reason. */
+  /** Adds sampled tokens of a trained step: trained ones, or untrained ones with a reason. */
   addTokens(step: number, { agent, tokens, reason }: Pick<StepSample, 'agent' | 'tokens' | 'reason'>): void
   steps(records: readonly StepMetrics[]): StepSummary[]
   evaluations(): EvaluationSummary[]
@@ -49,7 +49,7 @@ export interface RunTally {
   readonly turns: number
   readonly toolCalls: number
   readonly cost: number
-  /** Whether the trainer keeps what became of the rows of its steps. */
+  /** Whether the trainer records the fate of its steps' rows. */
   readonly hasSamples: boolean
 }
 
@@ -60,7 +60,7 @@ function push(lists: Map<string, number[]>, name: string, value: number): void {
 }
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
 
-/** What the evaluations of a run come to, from their rollouts in the order of finishing. */
+/** Totals of a run's evaluations, from their rollouts in the order of finishing. */
 export function createEvaluationTallies() {
   const evaluations = new Map<string, EvaluationTally>()
   return {
@@ -176,7 +176,7 @@ function measure(rewards: readonly number[], rollouts = rewards.length): RewardM
   return { rollouts, reward: mean, interval }
 }
 
-/** A step that nothing finished in. */
+/** Totals of a step in which nothing finished. */
 const noTotals: Omit<StepTotals, 'step'> = {
   rewards: [],
   groups: { right: 0, mixed: 0, wrong: 0 },

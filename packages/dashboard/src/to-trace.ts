@@ -2,28 +2,28 @@ import type { AgentTrace, AttemptRow, RolloutRow, RolloutTrace, StepSample, Task
 import { type Episode, type ErrorCode, type ErrorRecord, errorCatalogue, type Trajectory, type Turn } from '@aworld-train/protocol'
 import type { TokenTexts } from './token-texts.ts'
 
-/** What a trace is made of. */
+/** Inputs of a trace. */
 export interface TraceParts {
   readonly row: RolloutRow
   readonly attempts: readonly AttemptRow[]
   readonly task: TaskSummary | null
   /** `null` while the rollout runs. */
   readonly episode: Episode | null
-  /** Of each agent; those of the episode where there is one. */
+  /** Trajectories of each agent; those of the episode if there is one. */
   readonly trajectories: readonly Pick<Trajectory, 'agent' | 'policy' | 'trainable' | 'turns'>[]
   readonly samples: readonly StepSample[]
   readonly texts: TokenTexts | null
 }
 
-/** Microseconds are finer than anything that is shown. */
+/** Rounds to microseconds, which are finer than anything shown. */
 const exact = (ms: number) => Number(ms.toFixed(3))
-/** Digits of a logprob that are shown or can be seen in a colour. */
+/** Rounds a logprob to the digits that are shown or visible in a colour. */
 const short = (value: number) => Number(value.toPrecision(5))
 
-/** What a person does about an error; `null` for one that is not in the catalogue. */
+/** The remedy for an error; `null` for one that is not in the catalogue. */
 export const remedyOf = ({ code }: ErrorRecord): string | null => (code in errorCatalogue ? errorCatalogue[code as ErrorCode].remedy : null)
 
-/** A rollout as a dashboard shows it: of every turn the tokens behind those of its parent. */
+/** A rollout as a dashboard shows it. Each turn has the tokens after those of its parent. */
 export function toTrace({ row, attempts, task, episode, trajectories, samples, texts }: TraceParts): RolloutTrace {
   const ids = new Set<number>()
   const agents = trajectories.map(({ agent, policy, trainable, turns }): AgentTrace => {
@@ -88,7 +88,7 @@ function toTurn(
   }
 }
 
-/** The logprobs of each sample, which are in the order of its turns, cut into its turns. */
+/** Cuts the logprobs of each sample, which are in the order of its turns, into these turns. */
 function trainerLogprobs(turns: readonly Turn[], samples: readonly StepSample[]): Map<number, number[]> {
   const lengths = new Map(turns.map((turn) => [turn.index, turn.completionTokenIds.length]))
   const cut = new Map<number, number[]>()

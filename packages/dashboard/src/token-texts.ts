@@ -4,15 +4,15 @@ import { createTokenizer, type TextTokenizer } from '@aworld-train/chat'
 import type { PromptOrigin } from '@aworld-train/core'
 import type { Message } from '@aworld-train/protocol'
 
-/** Reads what ids of a run stand for. */
+/** Reads the texts of token ids of a run. */
 export interface TokenTexts {
-  /** Text of one token; bytes that are no whole character are written `\xe2`. `null` for an id outside the vocabulary. */
+  /** Text of one token. Bytes that are no whole character are written as `\xe2`. `null` for an id outside the vocabulary. */
   text(id: number): string | null
-  /** Of each prompt token the message that its text lies in. */
+  /** The message that contains the text of each prompt token. */
   origins(ids: ArrayLike<number>, messages: readonly Message[]): PromptOrigin[]
 }
 
-/** The tokenizer in `folder`; `null` where there is none. */
+/** The tokenizer in `folder`; `null` if there is none. */
 export function readTokenTexts(folder: string): TokenTexts | null {
   let files: readonly [string, string]
   try {

@@ -6,7 +6,7 @@ import type { Episode, RolloutRequest, RunEvent, ToolResult, Turn } from '@aworl
 import { type OwnedRunStore, openRunStore, writeJsonAtomically } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 
-/** Text of models, tools and pages that would do harm where it were taken for markup, style or terminal codes. */
+/** Text of models, tools and pages that would do harm if it were taken for markup, style or terminal codes. */
 export const hostile =
   '<script>window.harmed = 1</script><img src=x onerror="window.harmed = 1"><style>body{display:none}</style><a href="javascript:window.harmed=1" onclick="window.harmed = 1">x</a>\u001b[31mred\u001b]0;title\u0007 </script>{{harm}} \u202eright to left'
 
@@ -15,31 +15,34 @@ const start = 1_800_000_000_000
 /** The rollout whose first attempt failed. */
 const again = 'train/2/1/1'
 const bytes = (text: string) => [...Buffer.from(text)]
-/** Names that people and servers choose: with the text behind them where it would do harm. */
+/** A name that people and servers choose, with the text appended if it would do harm. */
 export const nameWith = (name: string, text: string) => (text === hostile ? `${name} ${hostile}` : name)
 
 export interface WrittenRun extends AsyncDisposable {
-  /** Folder that holds the run alone. */
+  /** Folder that holds only the run. */
   readonly below: string
   readonly path: string
   readonly id: string
-  /** The run's owner; closed already where the run is not to be live. */
+  /** The run's owner. It is already closed unless the run is live. */
   readonly store: OwnedRunStore
 }
 
 export interface WriteRunOptions {
   readonly name?: string
-  /** The run goes on: its owner stays open, and a rollout is running. */
+  /** Whether the run goes on: its owner stays open, and a rollout is running. */
   readonly isLive?: boolean
   /** Tokens that one rollout samples in its last turn. */
   readonly longTokens?: number
-  /** What questions, answers, tools and agents are written with. */
+  /** Text of questions, answers, tools and agents. */
   readonly text?: string
-  /** What the tool of the first training rollout returned. */
+  /** Result of the tool of the first training rollout. */
   readonly returned?: ToolResult
 }
 
-/** Writes a run of two steps with two groups of two samples each, evaluated before and after; one agent calls another, one rollout fails, and one takes two attempts. */
+/**
+ * Writes a run of two steps with two groups of two samples each, evaluated before and after. One agent calls another, one rollout
+ * fails, and one takes two attempts.
+ */
 export async function writeRun({
   name = 'tiny',
   isLive = false,
@@ -181,7 +184,7 @@ export async function writeRun({
   }
 }
 
-/** A process whose second server is out, and whose trainer has come again. */
+/** A process whose second server is down, and whose trainer has reconnected. */
 const healthSample = (at: number, index: number, text: string): HealthSample => ({
   at,
   queued: 12 - index,
@@ -204,7 +207,7 @@ const healthSample = (at: number, index: number, text: string): HealthSample => 
   channel: { workers: 2, open: index, calls: index, reconnects: 1, lost: 0, rejected: 0 },
 })
 
-/** A worker that has the rollout that runs, and one that was lost with an attempt. */
+/** A worker that has the running rollout, and one that was lost with an attempt. */
 const workersAt = (at: number, isLive: boolean, text: string): WorkerHealth[] => [
   {
     name: 'gpu-1/0',
