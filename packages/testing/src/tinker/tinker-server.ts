@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { isRecord, type Learner, type TokenEngine } from '@aworld-train/core'
 import { errorMessage } from '@aworld-train/protocol'
 import { decodeForwardBackwardCall, encodeLogprobs, encodeSamples, type ForwardBackwardCall } from './server-messages.ts'
-import { type ServerReduction, toUpdate } from './to-update.ts'
+import { type AccumulatedCall, type ServerReduction, toUpdate } from './to-update.ts'
 
 /** Fresh weights of one adapter. */
 export interface TinkerServerPolicy {
@@ -48,6 +48,8 @@ export interface TinkerServer {
   readonly calls: readonly TinkerCall[]
   /** Models that are loaded now. */
   models(): number
+  /** Rows and tokens that were sent for gradients and for logprobs so far. */
+  sent(): { readonly rows: number; readonly tokens: number }
   /** What answers before the server does; `null` lets it answer. */
   intercept(answer: ((call: TinkerCall) => TinkerAnswer | null) | null): void
   close(): Promise<void>
@@ -56,7 +58,7 @@ export interface TinkerServer {
 interface Model {
   readonly id: string
   readonly policy: TinkerServerPolicy
-  readonly accumulated: ForwardBackwardCall[]
+  readonly accumulated: AccumulatedCall[]
   last: Promise<unknown>
   requests: number
   sampler: string | null
@@ -90,6 +92,7 @@ export async function startTinkerServer(options: TinkerServerOptions): Promise<T
   const futures = new Map<string, Future>()
   const sessions = new Set<string>()
   let modelCount = 0
+  let [sentRows, sentTokens] = [0, 0]
   let interceptor: ((call: TinkerCall) => TinkerAnswer | null) | null = null
 
   const modelOf = (id: unknown): Model => {
@@ -137,18 +140,19 @@ export async function startTinkerServer(options: TinkerServerOptions): Promise<T
     if (inputs.some(({ values, length }) => values.length !== length)) throw new Refusal(422, 'A tensor has another length than its row.')
     if (inputs.some(({ values }) => !values.every(Number.isFinite))) throw new Refusal(422, 'A tensor is not finite.')
     const model = modelOf(call.modelId)
+    sentRows += call.rows.length
+    sentTokens += call.rows.reduce((sum, { tokens }) => sum + tokens.length, 0)
     return inTurn(model, 'forward_backward', async () => {
       const rows = call.rows.map(({ tokens, inputs }) => Int32Array.of(...tokens, inputs['target_tokens']!.at(-1)!))
       const logprobs = (await model.policy.learner.logprobs(rows, 1)).map((row) => row.slice(1))
-      if (!call.forwardOnly) model.accumulated.push(call)
+      if (!call.forwardOnly) model.accumulated.push({ ...call, logprobs })
       return encodeLogprobs(logprobs, { 'total_loss:sum': 0 })
     })
   }
 
   function optimStep(model: Model, adam: Readonly<Record<string, number>>): object {
     return inTurn(model, 'optim_step', async () => {
-      const request = await toUpdate(model.accumulated.splice(0), { adam, reduction, learner: model.policy.learner })
-      const { gradNorm } = await model.policy.learner.update(request)
+      const { gradNorm } = await model.policy.learner.update(toUpdate(model.accumulated.splice(0), { adam, reduction }))
       return { metrics: { 'skyrl.ai/grad_norm': gradNorm } }
     })
   }
@@ -283,6 +287,7 @@ export async function startTinkerServer(options: TinkerServerOptions): Promise<T
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     calls,
     models: () => models.size,
+    sent: () => ({ rows: sentRows, tokens: sentTokens }),
     intercept(next) {
       interceptor = next
     },
