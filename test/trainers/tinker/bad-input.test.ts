@@ -32,6 +32,13 @@ const update = (change: Partial<UpdateRequest> = {}): UpdateRequest => ({
   optimizer: { learningRate: 1e-2, betas: [0.9, 0.95], epsilon: 1e-8, weightDecay: 0, maxGradNorm: 0 },
   ...change,
 })
+const linear = (lengths: readonly number[], value: number) =>
+  ({
+    kind: 'linear',
+    coefficients: lengths.map((length) => new Float32Array(length).fill(value)),
+    entropyCoefficient: 0,
+    aggregation: 'token-mean',
+  }) as const
 const call = (turn = 0): GenerateRequest => ({
   promptTokenIds: Int32Array.of(256, 5, 6, 7),
   sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 8, stop: [], seed: 0 },
@@ -212,7 +219,12 @@ describe('training', () => {
     ['a row beyond the context', { samples: [sampleOf(new Array<number>(97).fill(1))] }, 'POLICY_CONTEXT_OVERFLOW'],
     ['logprobs of another length', { samples: [sampleOf([1, 2, 3], { rolloutLogprobs: new Float32Array(2) })] }, 'TRAINER_SAMPLE_INVALID'],
     ['no trained token', { samples: [sampleOf([1, 2])] }, 'TRAINER_EMPTY_BATCH'],
+    ['a NaN coefficient', { loss: linear([4, 5], Number.NaN) }, 'TRAINER_NOT_FINITE'],
+    ['an infinite coefficient', { loss: linear([4, 5], Number.NEGATIVE_INFINITY) }, 'TRAINER_NOT_FINITE'],
+    ['coefficients of another length', { loss: linear([4, 4], 1) }, 'TRAINER_SAMPLE_INVALID'],
+    ['coefficients of too few samples', { loss: linear([4], 1) }, 'TRAINER_SAMPLE_INVALID'],
     ['a term for entropy', { loss: { ...update().loss, entropyCoefficient: 0.1 } }, 'CONFIG_INVALID'],
+    ['a term for entropy beside coefficients', { loss: { ...linear([4, 5], 1), entropyCoefficient: 0.1 } }, 'CONFIG_INVALID'],
     ['a clip of the gradient', { optimizer: { ...update().optimizer, maxGradNorm: 1 } }, 'CONFIG_INVALID'],
     ['a decay of weights', { optimizer: { ...update().optimizer, weightDecay: 0.01 } }, 'CONFIG_INVALID'],
     ['a temperature', { temperature: 0.5 }, 'CONFIG_INVALID'],

@@ -1,14 +1,7 @@
-import {
-  isClipped,
-  type LossDefinition,
-  lossWeights,
-  maskedTokens,
-  ppoClipLoss,
-  trainedLength,
-  type UpdateRequest,
-} from '@aworld-train/core'
+import { isClipped, type LossDefinition, lossWeights, maskedTokens, ppoClipLoss, type UpdateRequest } from '@aworld-train/core'
 import { TrainError, type TrainingSample } from '@aworld-train/protocol'
 import type { WireRow } from '../wire/messages.ts'
+import { mergeRows, type SampleTerms } from './merge-rows.ts'
 
 /**
  * How a server adds up the losses of tokens, by name: SkyRL divides those of a row by the sum of its weights and takes the mean of rows;
@@ -17,27 +10,28 @@ import type { WireRow } from '../wire/messages.ts'
 export const reductions = {
   'row-mean': {
     weighted: true,
-    scale: (weight: number, tokens: number, rows: number) => weight * tokens * rows,
+    scale: (tokens: number, rows: number) => tokens * rows,
   },
   sum: {
     weighted: false,
-    scale: (weight: number) => weight,
+    scale: () => 1,
   },
-} as const satisfies Record<string, { weighted: boolean; scale(weight: number, tokens: number, rows: number): number }>
+} as const satisfies Record<string, { weighted: boolean; scale(tokens: number, rows: number): number }>
 
 export type LossReduction = keyof typeof reductions
 
-/** A trained sample beside what goes over the wire for it. */
+/** What goes over the wire for samples that are equal for the loss; all have the logprobs that come back. */
 export interface LossRow {
-  readonly sample: TrainingSample
-  readonly index: number
+  readonly tokenIds: Int32Array
   readonly wire: WireRow
+  /** Where the samples stand in their batch. */
+  readonly members: readonly number[]
 }
 
 export interface LossRequest {
   readonly lossFunction: string
   readonly lossConfig: Readonly<Record<string, number>>
-  /** Samples with a trained token only: one without counts in the server's mean. */
+  /** Of samples with a trained token only: a row without one counts in the server's mean. */
   readonly rows: readonly LossRow[]
 }
 
@@ -75,63 +69,62 @@ export interface TinkerTraining {
   readonly evaluation: Pick<TrainingTerms, 'temperature'>
 }
 
-/**
- * The rows and the loss whose gradient on the server is that of `loss` here. `logprobs` are what the learner has now, of the
- * rows of `needsLogprobs`.
- */
-export function toLossRequest(
-  { samples, loss }: Pick<UpdateRequest, 'samples' | 'loss'>,
-  reduction: LossReduction,
-  logprobs: readonly Float32Array[] = [],
-): LossRequest {
-  if (loss.kind === 'linear')
-    throw new TrainError('CONFIG_INVALID', 'The learner of a Tinker service takes no linear loss; use "sft" or "ppo-clip".')
+/** The rows and the loss whose gradient on the server is that of `loss` here; where it `needsLogprobs`, the tensor `logprobs` is still 0. */
+export function toLossRequest({ samples, loss }: Pick<UpdateRequest, 'samples' | 'loss'>, reduction: LossReduction): LossRequest {
   const { weighted, scale } = reductions[reduction]
   const weights = lossWeights(samples, loss.aggregation)
-  const trained = samples.flatMap((sample, index) => (maskedTokens(sample) > 0 ? [{ sample, index }] : []))
-  const isCrossEntropy = loss.kind === 'sft' && !needsLogprobs(loss, reduction)
-  const rows = trained.map(({ sample, index }, row) => {
-    const length = trainedLength(sample)
-    const factor = scale(weights[index]!, maskedTokens(sample), trained.length)
-    const where = (values: (at: number) => number) =>
-      Float32Array.from({ length: length - 1 }, (_, at) => (sample.lossMask[at + 1] === 1 ? values(at + 1) : 0))
-    const old = loss.kind === 'sft' ? logprobs[row] : sample.rolloutLogprobs
-    const advantage = (loss.kind === 'sft' ? 1 : (sample.advantage as number)) * factor
-    const inputs: Record<string, Float32Array | Int32Array> = { target_tokens: sample.tokenIds.slice(1, length) }
-    if (isCrossEntropy) inputs['weights'] = where(() => (weighted ? 1 : factor))
-    else {
-      if (weighted) inputs['weights'] = where(() => 1)
-      inputs['logprobs'] = where((at) => old![at]!)
-      inputs['advantages'] = where(() => advantage)
-    }
-    return { sample, index, wire: { tokens: sample.tokenIds.slice(0, length - 1), inputs } }
+  const isRatio = loss.kind === 'ppo-clip' || needsLogprobs(loss, reduction)
+  const terms = samples.map((sample, index): SampleTerms => {
+    const old = loss.kind === 'ppo-clip' ? sample.rolloutLogprobs : undefined
+    return { sample, index, factor: factorOf(loss, sample, index, weights[index]!), old: (at) => old?.[at] ?? 0 }
   })
-  checkFinite(rows)
-  return { rows, ...lossFunction(loss, isCrossEntropy) }
+  const merged = mergeRows(
+    terms.filter(({ sample }) => maskedTokens(sample) > 0),
+    // Cross-entropy has no factor beside its weights, and a server that divides a row by them takes two equal rows for one.
+    loss.kind === 'ppo-clip' ? 'of one sign' : isRatio || !weighted ? 'all' : 'none',
+  )
+  const rows = merged.map(({ tokenIds, lossMask, old, factors, members }): LossRow => {
+    const factor = scale(maskedTokens({ lossMask }), merged.length)
+    const mask = Float32Array.from(lossMask)
+    const scaled = Float32Array.from(factors, (value) => value * factor)
+    const tensors = isRatio
+      ? { ...(weighted && { weights: mask }), logprobs: old, advantages: scaled }
+      : { weights: weighted ? mask : scaled }
+    const inputs = Object.entries({ target_tokens: tokenIds, ...tensors }).map(([name, values]) => [name, values.slice(1)])
+    return { tokenIds, members, wire: { tokens: tokenIds.slice(0, -1), inputs: Object.fromEntries(inputs) } }
+  })
+  checkFinite(rows, samples, loss)
+  return { rows, ...lossFunction(loss, isRatio) }
+}
+
+/** What a token's logprob, or its ratio to an older one, is multiplied with; the service makes the sum as large as it can. */
+function factorOf(loss: LossDefinition, { advantage }: TrainingSample, index: number, weight: number): (at: number) => number {
+  if (loss.kind === 'linear') return (at) => -loss.coefficients[index]![at]!
+  return () => (loss.kind === 'sft' ? weight : weight * (advantage as number))
 }
 
 /**
- * Whether a supervised loss needs the logprobs of now: where the server divides by its weights, they cannot weigh rows against each
- * other, and the gradient is that of importance sampling at ratio 1, whose advantages can.
+ * Whether a loss of logprobs needs those of now. Where the server divides by its weights, they can neither weigh rows against each
+ * other nor be negative, and the gradient is that of importance sampling at ratio 1, whose advantages can.
  */
 export const needsLogprobs = (loss: LossDefinition, reduction: LossReduction): boolean =>
-  loss.kind === 'sft' && loss.aggregation === 'token-mean' && reductions[reduction].weighted
+  reductions[reduction].weighted && (loss.kind === 'linear' || (loss.kind === 'sft' && loss.aggregation === 'token-mean'))
 
-function lossFunction(loss: LossDefinition, isCrossEntropy: boolean): Pick<LossRequest, 'lossFunction' | 'lossConfig'> {
-  if (loss.kind !== 'ppo-clip') return { lossFunction: isCrossEntropy ? 'cross_entropy' : 'importance_sampling', lossConfig: {} }
+function lossFunction(loss: LossDefinition, isRatio: boolean): Pick<LossRequest, 'lossFunction' | 'lossConfig'> {
+  if (loss.kind !== 'ppo-clip') return { lossFunction: isRatio ? 'importance_sampling' : 'cross_entropy', lossConfig: {} }
   // Bounds of the ratio itself, not distances from 1.
   return { lossFunction: 'ppo', lossConfig: { clip_low_threshold: 1 - loss.clipLow, clip_high_threshold: 1 + loss.clipHigh } }
 }
 
 /** A server takes NaN without a word, and the next model in its slot is NaN too. */
-function checkFinite(rows: readonly LossRow[]): void {
-  for (const { sample, index, wire } of rows) {
+function checkFinite(rows: readonly LossRow[], samples: readonly TrainingSample[], { kind }: LossDefinition): void {
+  for (const { members, wire } of rows) {
     const bad = Object.entries(wire.inputs).find(([, values]) => !values.every(Number.isFinite))
     if (!bad) continue
-    const where = `Sample ${index} (task "${sample.provenance.taskId}")`
+    const where = `Sample ${members[0]} (task "${samples[members[0]!]!.provenance.taskId}")`
     throw new TrainError(
       'TRAINER_NOT_FINITE',
-      `${where} has ${bad[0]} that are not finite; nothing was sent, and the weights are as before.`,
+      `${where} has ${kind === 'linear' ? 'coefficients' : bad[0]} that are not finite; nothing was sent, and the weights are as before.`,
     )
   }
 }
@@ -144,24 +137,21 @@ export interface LossFigures {
   readonly trainedTokens: number
 }
 
-/** What the loss was, from the logprobs that it had: of the trained tokens of each row. */
-export function lossFigures(
-  { loss, samples }: Pick<UpdateRequest, 'samples' | 'loss'>,
-  rows: readonly LossRow[],
-  logprobs: readonly Float32Array[],
-): LossFigures {
+/** What the loss was, from the logprobs that it had: of the trained tokens of each sample. */
+export function lossFigures({ loss, samples }: Pick<UpdateRequest, 'samples' | 'loss'>, logprobs: readonly Float32Array[]): LossFigures {
   const weights = lossWeights(samples, loss.aggregation)
   let [sum, clipped, negative, tokens] = [0, 0, 0, 0]
-  for (const [row, { sample, index }] of rows.entries()) {
-    const old = sample.rolloutLogprobs.filter((_, at) => sample.lossMask[at] === 1)
-    for (const [token, logprob] of logprobs[row]!.entries()) {
+  for (const [index, { lossMask, rolloutLogprobs, advantage }] of samples.entries()) {
+    const trained = [...lossMask.keys()].filter((at) => lossMask[at] === 1)
+    for (const [token, at] of trained.entries()) {
+      const logprob = logprobs[index]![token]!
       tokens++
       negative -= logprob
       if (loss.kind === 'sft') sum -= weights[index]! * logprob
-      else if (loss.kind === 'ppo-clip') {
-        const advantage = sample.advantage as number
-        sum += weights[index]! * ppoClipLoss(logprob, old[token]!, advantage, loss)
-        clipped += Number(isClipped(logprob, old[token]!, advantage, loss))
+      else if (loss.kind === 'linear') sum += loss.coefficients[index]![at]! * logprob
+      else {
+        sum += weights[index]! * ppoClipLoss(logprob, rolloutLogprobs[at]!, advantage!, loss)
+        clipped += Number(isClipped(logprob, rolloutLogprobs[at]!, advantage!, loss))
       }
     }
   }

@@ -10,9 +10,10 @@ import {
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { ServiceAdapter, ServiceSession, Submitted } from '../service/service-session.ts'
 import { createWeightGate, type WeightGate } from '../weight-gate.ts'
-import { decodeForwardBackward, type ForwardBackwardResult, type WireRow } from '../wire/messages.ts'
+import { decodeForwardBackward, type ForwardBackward, type ForwardBackwardResult, type WireRow } from '../wire/messages.ts'
 import { type CheckpointPointer, readPointer, writePointer } from './checkpoint-pointer.ts'
-import { checkTerms, type LossReduction, type LossRequest, lossFigures, needsLogprobs, toLossRequest } from './loss-request.ts'
+import { checkTerms, type LossReduction, type LossRow, lossFigures, needsLogprobs, toLossRequest } from './loss-request.ts'
+import { rowKey } from './merge-rows.ts'
 
 /** What samples at present. */
 export interface PublishedWeights {
@@ -65,6 +66,8 @@ class RemotePolicy implements Learner, PublishedWeights {
   /** Whether the optimiser has moments. */
   #isStepped = false
   #failure: unknown = null
+  /** What the service said of rows since the last update: the logprob of each token but the first, by `rowKey`. */
+  readonly #scored = new Map<string, Float32Array>()
   #saved = 0
 
   constructor(options: PolicyOptions, remote: ServiceAdapter) {
@@ -146,15 +149,12 @@ class RemotePolicy implements Learner, PublishedWeights {
   async #update(request: UpdateRequest): Promise<UpdateMetrics> {
     const { optimizer, loss } = request
     checkUpdate(request, this.#options.model)
-    const { klCoefficient, entropyCoefficient } = loss.kind === 'ppo-clip' ? loss : { klCoefficient: 0, entropyCoefficient: 0 }
+    const { klCoefficient, entropyCoefficient } = { klCoefficient: 0, entropyCoefficient: 0, ...loss }
     const { maxGradNorm, weightDecay } = optimizer
     checkTerms({ klCoefficient, entropyCoefficient, maxGradNorm, weightDecay, temperature: request.temperature ?? 1 })
     const { reduction } = this.#options
-    // A supervised loss may need what the learner thinks now of the rows that are trained.
-    const first = needsLogprobs(loss, reduction)
-      ? await this.#forward(toLossRequest({ ...request, loss: sequenceMean }, reduction).rows.map(({ wire }) => wire))
-      : []
-    const lossRequest = toLossRequest(request, reduction, first.map(afterFirst))
+    const lossRequest = toLossRequest(request, reduction)
+    const rows = needsLogprobs(loss, reduction) ? await this.#withLogprobs(lossRequest.rows) : lossRequest.rows.map(({ wire }) => wire)
     const adam = {
       learning_rate: optimizer.learningRate,
       beta1: optimizer.betas[0],
@@ -162,9 +162,11 @@ class RemotePolicy implements Learner, PublishedWeights {
       eps: optimizer.epsilon,
       weight_decay: 0,
     }
-    const { passed, stepped } = await this.#pass(lossRequest, adam)
-    const logprobs = lossRequest.rows.map(({ sample }, row) => passed.logprobs[row]!.filter((_, at) => sample.lossMask[at + 1] === 1))
-    const figures = lossFigures(request, lossRequest.rows, logprobs)
+    const { passed, stepped } = await this.#pass({ ...lossRequest, rows }, adam)
+    const logprobs = request.samples.map(() => new Float32Array())
+    for (const [row, { members }] of lossRequest.rows.entries())
+      for (const index of members) logprobs[index] = passed.logprobs[row]!.filter((_, at) => request.samples[index]!.lossMask[at + 1] === 1)
+    const figures = lossFigures(request, logprobs)
     if (!Number.isFinite(figures.loss)) {
       const message = `The loss of an update over ${request.samples.length} samples is ${figures.loss}, and the service has made the update; run the same command again, which resumes from the last checkpoint.`
       this.#failure = new TrainError('TRAINER_NOT_FINITE', message)
@@ -172,29 +174,23 @@ class RemotePolicy implements Learner, PublishedWeights {
     }
     this.#updates++
     this.#isStepped = true
-    const byIndex = new Map(lossRequest.rows.map(({ index }, row) => [index, logprobs[row]!]))
     const gradNorm = gradNormIn(passed.metrics) ?? gradNormIn(stepped)
     return {
       ...figures,
       ...(gradNorm !== undefined && { gradNorm }),
       kl: 0,
-      logprobs: request.samples.map((_, index) => byIndex.get(index) ?? new Float32Array()),
+      logprobs,
     }
   }
 
   /** Gradient and step are sent together, since a service may work in cycles of some seconds. A failure between them leaves weights that nobody knows. */
-  async #pass(loss: LossRequest, adam: Record<string, number>) {
+  async #pass(loss: Omit<ForwardBackward, 'modelId' | 'seqId' | 'forwardOnly'>, adam: Record<string, number>) {
     this.#throwFailure()
-    const backward = await this.#remote.submitForwardBackward({ ...loss, rows: loss.rows.map(({ wire }) => wire), forwardOnly: false })
+    this.#scored.clear()
+    const backward = await this.#remote.submitForwardBackward({ ...loss, forwardOnly: false })
     try {
       const step = await this.#remote.submit('optim_step', { adam_params: adam })
-      const [passed, stepped] = await Promise.allSettled([
-        this.#decoded(
-          backward,
-          loss.rows.map(({ wire }) => wire),
-        ),
-        step.result(),
-      ])
+      const [passed, stepped] = await Promise.allSettled([this.#decoded(backward, loss.rows), step.result()])
       if (passed.status === 'rejected') throw passed.reason
       if (stepped.status === 'rejected') throw stepped.reason
       const metrics = Buffer.isBuffer(stepped.value) ? undefined : stepped.value['metrics']
@@ -212,20 +208,35 @@ class RemotePolicy implements Learner, PublishedWeights {
         'CONFIG_INVALID',
         `A Tinker service scores tokens at temperature 1 alone, and it is ${temperature} here; set sampling.temperature to 1.`,
       )
-    const scored = rows.flatMap((row) =>
-      row.length < 2
-        ? []
-        : [{ tokens: row.slice(0, -1), inputs: { target_tokens: row.slice(1), weights: new Float32Array(row.length - 1).fill(1) } }],
-    )
-    const results = scored.length === 0 ? [] : await this.#forward(scored)
-    let next = 0
-    return rows.map((row) => (row.length < 2 ? new Float32Array(row.length) : afterFirst(results[next++]!)))
+    this.#scored.clear()
+    await this.#score(rows)
+    return rows.map((row) => {
+      // Nothing predicts the first token.
+      const logprobs = new Float32Array(row.length)
+      logprobs.set(this.#scored.get(rowKey(row)) ?? [], 1)
+      return logprobs
+    })
   }
 
-  async #forward(rows: readonly WireRow[]): Promise<readonly Float32Array[]> {
+  /** The rows with what the learner has now of their tokens, which is not asked for where it was since the last update. */
+  async #withLogprobs(rows: readonly LossRow[]): Promise<readonly WireRow[]> {
+    await this.#score(rows.map(({ tokenIds }) => tokenIds))
+    return rows.map(({ tokenIds, wire }) => ({ ...wire, inputs: { ...wire.inputs, logprobs: this.#scored.get(rowKey(tokenIds))! } }))
+  }
+
+  /** Asks for the logprobs of rows, of equal ones once. */
+  async #score(rows: readonly Int32Array[]): Promise<void> {
     this.#throwFailure()
-    const submitted = await this.#remote.submitForwardBackward({ rows, lossFunction: 'cross_entropy', lossConfig: {}, forwardOnly: true })
-    return (await this.#decoded(submitted, rows)).logprobs
+    const missing = new Map(rows.filter(({ length }) => length > 1).map((row) => [rowKey(row), row]))
+    for (const key of this.#scored.keys()) missing.delete(key)
+    if (missing.size === 0) return
+    const wires = Array.from(missing.values(), (row) => ({
+      tokens: row.slice(0, -1),
+      inputs: { target_tokens: row.slice(1), weights: new Float32Array(row.length - 1).fill(1) },
+    }))
+    const request = { rows: wires, lossFunction: 'cross_entropy', lossConfig: {}, forwardOnly: true }
+    const { logprobs } = await this.#decoded(await this.#remote.submitForwardBackward(request), wires)
+    for (const [row, key] of [...missing.keys()].entries()) this.#scored.set(key, logprobs[row]!)
   }
 
   async #decoded(submitted: Submitted, rows: readonly WireRow[]): Promise<ForwardBackwardResult> {
@@ -273,6 +284,7 @@ class RemotePolicy implements Learner, PublishedWeights {
 
   /** Weights are loaded by the first request of a model alone, so that loading takes a new one. */
   async #replace(path: string, optimizer: boolean): Promise<void> {
+    this.#scored.clear()
     const fresh = await this.#options.session.createAdapter()
     try {
       await (await fresh.submit('load_weights', { path, optimizer })).result()
@@ -296,14 +308,6 @@ class RemotePolicy implements Learner, PublishedWeights {
 }
 
 const unloadMs = 1_000
-const sequenceMean = { kind: 'sft', aggregation: 'sequence-mean' } as const
-
-/** Logprobs by token: the server's are of what follows each token, and nothing predicts the first. */
-function afterFirst(following: Float32Array): Float32Array {
-  const row = new Float32Array(following.length + 1)
-  row.set(following, 1)
-  return row
-}
 
 /** The norm of the gradient, which servers report under names of their own. */
 const gradNormIn = (metrics: Readonly<Record<string, number>>): number | undefined =>
