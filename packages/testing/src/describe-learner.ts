@@ -6,7 +6,9 @@ import {
   k3Divergence,
   type Learner,
   type LossDefinition,
+  lossWeights,
   type OptimizerSettings,
+  ppoClipGradient,
   ppoClipLoss,
   type TokenEngine,
   type UpdateRequest,
@@ -45,6 +47,14 @@ const ppo = {
   entropyCoefficient: 0,
   aggregation: 'token-mean',
 } as const satisfies LossDefinition
+
+/** The sum of coefficient * logprob. */
+const linear = (coefficients: readonly Float32Array[]): LossDefinition => ({
+  kind: 'linear',
+  coefficients,
+  entropyCoefficient: 0,
+  aggregation: 'token-mean',
+})
 
 /** A row of a rollout; `lossMask` is 1 from the third token on unless it is named. */
 function toSample(tokenIds: readonly number[], change: Partial<TrainingSample> = {}): TrainingSample {
@@ -104,6 +114,17 @@ export function describeLearner(options: DescribeLearnerOptions): void {
     const parent = await mkdtemp(join(tmpdir(), 'learner-'))
     onTestFinished(() => rm(parent, { recursive: true, force: true }))
     return join(parent, 'checkpoint')
+  }
+
+  /** Samples with ratios on both sides of both clips, and advantages of both signs. */
+  function toClippedSamples(now: readonly Float32Array[]): TrainingSample[] {
+    const ratios = [1, 0.5, 1.1, 2, 0.9, 1.5, 0.7, 1.2]
+    return rows.map((row, index) =>
+      toSample(row, {
+        rolloutLogprobs: now[index]!.map((logprob, at) => logprob - Math.log(ratios[at]!)),
+        advantage: index === 1 ? -0.5 : 1,
+      }),
+    )
   }
 
   function expectNear(actual: readonly Float32Array[], expected: readonly Float32Array[]): void {
@@ -171,14 +192,7 @@ export function describeLearner(options: DescribeLearnerOptions): void {
     exam('has the clipped loss of core, with the share of tokens that the clip stops', async () => {
       const { learner } = shared
       const now = await learner.logprobs(tokenRows, 1)
-      // Ratios on both sides of both clips, for advantages of both signs.
-      const ratios = [1, 0.5, 1.1, 2, 0.9, 1.5, 0.7, 1.2]
-      const samples = rows.map((row, index) =>
-        toSample(row, {
-          rolloutLogprobs: now[index]!.map((logprob, at) => logprob - Math.log(ratios[at]!)),
-          advantage: index === 1 ? -0.5 : 1,
-        }),
-      )
+      const samples = toClippedSamples(now)
       const losses = samples.map(({ rolloutLogprobs, advantage }, index) =>
         now[index]!.map((logprob, at) => ppoClipLoss(logprob, rolloutLogprobs[at]!, advantage!, ppo)),
       )
@@ -204,6 +218,48 @@ export function describeLearner(options: DescribeLearnerOptions): void {
       const metrics = await learner.update(request({ samples, loss: { ...ppo, klCoefficient: 0.5 }, optimizer: still, referenceLogprobs }))
       expectLoss(metrics.kl, distance)
       expectLoss(metrics.loss - plain.loss, 0.5 * distance)
+    })
+
+    exam('has the gradient of a loss by the derivatives of it, which it reads where the loss mask is 1', async () => {
+      const derivatives = (now: readonly Float32Array[], samples: readonly TrainingSample[], loss: typeof ppo | typeof sft) => {
+        const weights = lossWeights(samples, loss.aggregation)
+        return samples.map(({ lossMask, rolloutLogprobs, advantage }, index) =>
+          Float32Array.from(lossMask, (bit, at) => {
+            if (bit === 0) return Number.NaN
+            const slope = loss.kind === 'sft' ? -1 : ppoClipGradient(now[index]![at]!, rolloutLogprobs[at]!, advantage!, loss)
+            return slope * weights[index]!
+          }),
+        )
+      }
+      // With a large epsilon a step is as long as its gradient, which Adam hides otherwise.
+      const plain = { ...optimizer, epsilon: 1, learningRate: 100 * learningRate }
+      const [{ learner }, { learner: other }] = [await fresh(), await fresh()]
+      let before = await learner.logprobs(tokenRows, 1)
+      for (const loss of [ppo, sft]) {
+        const samples = toClippedSamples(before)
+        await learner.update(request({ samples, loss, optimizer: plain }))
+        const coefficients = derivatives(before, samples, loss)
+        const metrics = await other.update(request({ samples, loss: linear(coefficients), optimizer: plain }))
+        const sums = before.map((row, index) =>
+          sum(row.map((logprob, at) => (masks[index]![at] === 1 ? logprob * coefficients[index]![at]! : 0))),
+        )
+        expectLoss(metrics.loss, sum(sums))
+        expect(metrics.clipFraction).toBe(0)
+        expect(metrics.trainedTokens).toBe(sum(masks.map(sum)))
+        const after = await learner.logprobs(tokenRows, 1)
+        expectNear(await other.logprobs(tokenRows, 1), after)
+        expect(Math.abs(sum(after.map(sum)) - sum(before.map(sum)))).toBeGreaterThan(20 * tolerance)
+        before = after
+      }
+    })
+
+    exam('moves no weight by derivatives of 0', async () => {
+      const { learner } = await fresh()
+      const before = await learner.logprobs(tokenRows, 1)
+      const { loss, trainedTokens } = await learner.update(request({ loss: linear(rows.map(({ length }) => new Float32Array(length))) }))
+      expect(Math.abs(loss)).toBe(0)
+      expect(trainedTokens).toBe(sum(masks.map(sum)))
+      expectNear(await learner.logprobs(tokenRows, 1), before)
     })
 
     exam('learns what it is shown', async () => {
@@ -324,6 +380,10 @@ export function describeLearner(options: DescribeLearnerOptions): void {
         const samples = [toSample(rows[0]!, change), ...rows.slice(1).map((row) => toSample(row))]
         await expect(learner.update(request({ samples, loss: ppo }))).rejects.toMatchObject({ code: 'TRAINER_NOT_FINITE' })
       }
+      for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
+        const loss = linear(rows.map(({ length }) => new Float32Array(length).fill(value)))
+        await expect(learner.update(request({ loss }))).rejects.toMatchObject({ code: 'TRAINER_NOT_FINITE' })
+      }
       expectNear(await learner.logprobs(tokenRows, 1), before)
     })
 
@@ -339,6 +399,8 @@ export function describeLearner(options: DescribeLearnerOptions): void {
         [{ samples: [toSample(rows[0]!, { advantage: null })], loss: ppo }, 'TRAINER_SAMPLE_INVALID'],
         [{ samples: [toSample(rows[0]!, { lossMask: Uint8Array.of(0, 1) })] }, 'TRAINER_SAMPLE_INVALID'],
         [{ loss: { ...ppo, klCoefficient: 0.1 } }, 'CONFIG_INVALID'],
+        [{ loss: linear([]) }, 'TRAINER_SAMPLE_INVALID'],
+        [{ loss: linear(rows.map(({ length }, index) => new Float32Array(length - Number(index === 1)))) }, 'TRAINER_SAMPLE_INVALID'],
         [{ loss: { kind: 'dpo' } as unknown as LossDefinition }, 'CONFIG_INVALID'],
       ]
       for (const [change, code] of refused) {
