@@ -56,6 +56,8 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'training.epochs': ofTheLoop,
   'training.promptsPerStep': ofTheLoop,
   'training.samplesPerPrompt': read,
+  'training.firstSamples': ofOurGroups,
+  'training.solvedReward': ofOurGroups,
   'training.maxStaleness': ofOurGroups,
   'training.hardStaleness': ofOurGroups,
   'training.stratify': { ...ofTheLoop, verl: 'refused' },

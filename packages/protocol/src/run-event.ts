@@ -35,6 +35,16 @@ export const RunEvent = z.discriminatedUnion('type', [
     durationMs: z.number(),
     error: ErrorRecord.optional(),
   }),
+  z.strictObject({
+    type: z.literal('group-end'),
+    ...at,
+    group: z.string(),
+    taskId: z.string(),
+    /** Of the samples that were started; `null` for one that has none. */
+    rewards: z.array(z.number().nullable()),
+    /** `solved`: the first samples of the group were, so that the rest was not started. */
+    why: z.enum(['full', 'solved']),
+  }),
   z.strictObject({ type: z.literal('step-start'), ...at, step: z.int(), steps: z.int() }),
   z.strictObject({
     type: z.literal('step-end'),

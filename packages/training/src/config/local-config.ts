@@ -25,6 +25,15 @@ export const TrainingSettings = z.strictObject({
   epochs: z.int().min(1).default(1),
   promptsPerStep: z.int().min(1).default(16),
   samplesPerPrompt: z.int().min(1).default(8),
+  firstSamples: z
+    .int()
+    .min(2)
+    .nullable()
+    .default(null)
+    .describe(
+      'Samples of a prompt that are taken first, fewer than `samplesPerPrompt`: where all of them are solved, the rest is not started. `null` takes all at once.',
+    ),
+  solvedReward: z.number().default(1).describe('Least reward of a sample that counts as solved for `firstSamples`.'),
   /** Steps that groups may be admitted ahead of the one that is trained: the oldest that are ready train next, and none is dropped for its age. 0 samples every step with the weights of the step before. */
   maxStaleness: z.int().min(0).default(0),
   /** Whether a step waits for a group that is `maxStaleness` steps old, so that none is trained later than that. */

@@ -3,7 +3,7 @@ import { acceptedPart } from './accepted-part.ts'
 import { callSettingsOf } from './call-settings.ts'
 import type { DrivenSettings } from './driven-settings.ts'
 import { isTree, type KeyTree } from './key-tree.ts'
-import { LocalConfig } from './local-config.ts'
+import { LocalConfig, TrainingSettings } from './local-config.ts'
 import type { InertSettings } from './setting-name.ts'
 
 /** The key of a framework's configuration under which everything is ours. */
@@ -35,15 +35,16 @@ export interface OwnConfig<Settings> {
 export function readOwnConfig<Settings extends DrivenSettings>(
   schema: z.ZodObject & z.ZodType<Settings>,
   own: KeyTree,
+  ofFramework: FrameworkKeys = {},
 ): OwnConfig<Settings> {
   const whole = schema.extend(general)
   const { written, data, problems, failed } = acceptedPart(whole, own)
   const { training, sampling, ...rest } = data as Settings & Pick<LocalConfig, keyof typeof general>
   const calls = callSettingsOf((data as unknown as Pick<LocalConfig, 'gateway'>).gateway)
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => !keysOfTheBox.includes(key)))
-  const why = 'the framework forms its groups itself, and its own settings say how far they may be ahead'
+  const why = 'the framework forms its groups itself, by settings of its own'
   return {
-    problems: [...problems, ...stalenessProblems(training, why)],
+    problems: [...problems, ...groupProblems(training, why, ofFramework)],
     failed,
     written,
     training: problems.length > 0 ? null : training,
@@ -56,15 +57,18 @@ export function readOwnConfig<Settings extends DrivenSettings>(
   }
 }
 
-/** A sentence where groups ahead of their step are configured for a training that forms its groups otherwise; `why` says how. */
-export function stalenessProblems(
-  { maxStaleness, hardStaleness }: Pick<LocalConfig['training'], 'maxStaleness' | 'hardStaleness'>,
-  why: string,
-): string[] {
-  const written = Object.entries({ maxStaleness, hardStaleness }).filter(([, value]) => Boolean(value))
-  return written.map(
-    ([key, value]) =>
-      `training.${key} is ${value}, which is for trainers that run our own loop (local, tinker): here ${why}. Leave it out.`,
+/** Settings of how our own loop forms groups. */
+const groupKeys = ['maxStaleness', 'hardStaleness', 'firstSamples', 'solvedReward'] as const
+/** What a framework has in place of such settings. */
+export type FrameworkKeys = Partial<Readonly<Record<(typeof groupKeys)[number], string>>>
+
+/** A sentence for each setting of how groups are formed that is written for a training which forms them otherwise; `why` says how. */
+export function groupProblems(written: LocalConfig['training'], why: string, ofFramework: FrameworkKeys = {}): string[] {
+  const defaults = TrainingSettings.parse({})
+  return groupKeys.flatMap((key) =>
+    written[key] === defaults[key]
+      ? []
+      : `training.${key} is ${written[key]}, which is for trainers that run our own loop (local, tinker): here ${why}. Leave it out${ofFramework[key] ? `, and set ${ofFramework[key]}` : ''}.`,
   )
 }
 

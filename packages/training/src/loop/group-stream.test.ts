@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { admitGroups, chooseGroups, emptyStream, type GroupStream, redrawGroups, withoutGroups } from './group-stream.ts'
 
-const settings = (maxStaleness: number, hardStaleness = false) => ({ promptsPerStep: 2, maxStaleness, hardStaleness })
+const settings = (maxStaleness: number, hardStaleness = false) => ({
+  ...{ promptsPerStep: 2, samplesPerPrompt: 8, firstSamples: null as number | null, maxStaleness, hardStaleness },
+})
 
 /** Open groups by their draw and the step that they were admitted for. */
 const stream = (open: readonly (readonly [draw: number, admitted: number])[], drawn = 100): GroupStream => ({
   drawn,
-  open: open.map(([draw, admitted]) => ({ draw, admitted, emptied: 0 })),
+  open: open.map(([draw, admitted]) => ({ draw, admitted, emptied: 0, samples: 8 })),
 })
 const drawsOf = (groups: GroupStream['open'] | null) => groups?.map(({ draw }) => draw) ?? null
 
@@ -120,8 +122,9 @@ it('draws the groups of a step anew where all its rollouts failed, and leaves th
     [1, 1],
     [2, 1],
   ])
-  const again = redrawGroups(before, before.open.slice(0, 2), 2)
+  const again = redrawGroups(before, before.open.slice(0, 2), 2, { ...settings(1), firstSamples: 4 })
   expect(again.open.map(({ emptied }) => emptied)).toEqual([1, 1, 0])
   expect(again.open.map(({ admitted }) => admitted)).toEqual([2, 2, 1])
+  expect(again.open.map(({ samples }) => samples)).toEqual([4, 4, 8])
   expect(drawsOf(withoutGroups(again, again.open.slice(0, 1)).open)).toEqual([1, 2])
 })

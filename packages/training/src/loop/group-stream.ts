@@ -1,3 +1,5 @@
+import type { TrainingSettings } from '../config/local-config.ts'
+
 /** A group of rollouts of one task, by its place in the order of drawing. */
 export interface DrawnGroup {
   /** From 0; its task and the numbers of its samples depend on it alone. */
@@ -6,6 +8,8 @@ export interface DrawnGroup {
   readonly admitted: number
   /** Times that all rollouts of its step failed, so that it was drawn anew. */
   readonly emptied: number
+  /** How many of its samples are drawn: the first ones, or all. */
+  readonly samples: number
 }
 
 /** Groups of a run that are drawn and that no committed step has trained, in the order of their draws. */
@@ -15,11 +19,10 @@ export interface GroupStream {
   readonly open: readonly DrawnGroup[]
 }
 
-export interface StreamSettings {
-  readonly promptsPerStep: number
-  readonly maxStaleness: number
-  readonly hardStaleness: boolean
-}
+export type StreamSettings = Pick<
+  TrainingSettings,
+  'promptsPerStep' | 'samplesPerPrompt' | 'firstSamples' | 'maxStaleness' | 'hardStaleness'
+>
 
 /** The stream before the first step. */
 export const emptyStream: GroupStream = { drawn: 0, open: [] }
@@ -28,16 +31,23 @@ export const emptyStream: GroupStream = { drawn: 0, open: [] }
  * Admits groups for a step while those that are unfinished or untrained are fewer than (maxStaleness + 1) · promptsPerStep, and
  * while the steps of the run need them.
  */
-export function admitGroups(
-  stream: GroupStream,
-  step: number,
-  steps: number,
-  { promptsPerStep, maxStaleness }: StreamSettings,
-): GroupStream {
-  const room = (maxStaleness + 1) * promptsPerStep - stream.open.length
-  const count = Math.max(0, Math.min(room, steps * promptsPerStep - stream.drawn))
-  const admitted = Array.from({ length: count }, (_, i) => ({ draw: stream.drawn + i, admitted: step, emptied: 0 }))
-  return { drawn: stream.drawn + count, open: [...stream.open, ...admitted] }
+export function admitGroups(stream: GroupStream, step: number, steps: number, settings: StreamSettings): GroupStream {
+  const { promptsPerStep, maxStaleness } = settings
+  const places = Math.min(maxStaleness + 1, steps - step + 1) * promptsPerStep
+  return drawGroups(stream, Math.max(0, places - stream.open.length), step, settings)
+}
+
+function drawGroups({ drawn, open }: GroupStream, count: number, step: number, settings: StreamSettings): GroupStream {
+  const samples = firstOf(settings)
+  const admitted = Array.from({ length: count }, (_, i) => ({ draw: drawn + i, admitted: step, emptied: 0, samples }))
+  return { drawn: drawn + count, open: [...open, ...admitted] }
+}
+
+const firstOf = ({ firstSamples, samplesPerPrompt }: StreamSettings) => firstSamples ?? samplesPerPrompt
+
+/** The stream with all samples of a group, whose first ones were not all solved. */
+export function completeGroup({ drawn, open }: GroupStream, draw: number, { samplesPerPrompt }: StreamSettings): GroupStream {
+  return { drawn, open: open.map((group) => (group.draw === draw ? { ...group, samples: samplesPerPrompt } : group)) }
 }
 
 /**
@@ -70,7 +80,13 @@ export function withoutGroups({ drawn, open }: GroupStream, trained: readonly Dr
 }
 
 /** The stream after a step whose rollouts all failed: its groups are drawn anew. */
-export function redrawGroups({ drawn, open }: GroupStream, failed: readonly DrawnGroup[], step: number): GroupStream {
+export function redrawGroups(
+  { drawn, open }: GroupStream,
+  failed: readonly DrawnGroup[],
+  step: number,
+  settings: StreamSettings,
+): GroupStream {
   const draws = new Set(failed.map(({ draw }) => draw))
-  return { drawn, open: open.map((group) => (draws.has(group.draw) ? { ...group, admitted: step, emptied: group.emptied + 1 } : group)) }
+  const again = (group: DrawnGroup) => ({ ...group, admitted: step, emptied: group.emptied + 1, samples: firstOf(settings) })
+  return { drawn, open: open.map((group) => (draws.has(group.draw) ? again(group) : group)) }
 }

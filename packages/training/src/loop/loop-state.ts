@@ -1,6 +1,5 @@
 import { createLedger, type LedgerAccumulator } from '@aworld-train/core'
 import type { Episode, EvaluationResult, TokenLedger } from '@aworld-train/protocol'
-import type { GroupStream } from './group-stream.ts'
 import type { DurationSum } from './rollout-clock.ts'
 
 /** The state of a run beside its steps; saved under the step that it belongs to, before that step is committed. */
@@ -11,8 +10,8 @@ export interface SavedLoopState {
   readonly episodesByStopReason: Readonly<Record<string, number>>
   readonly evaluations: Readonly<Record<string, EvaluationResult>>
   readonly best: { readonly step: number; readonly reward: number; readonly checkpoint: string } | null
-  /** Groups that go on, and how long the rollouts took that were trained; `null` for a run whose steps its caller makes. */
-  readonly groups: { readonly stream: GroupStream; readonly trained: DurationSum } | null
+  /** How long the rollouts took that were trained; `null` for a run whose steps its caller makes. */
+  readonly durations: DurationSum | null
   readonly phasesMs: Readonly<Record<string, number>>
 }
 
@@ -22,7 +21,7 @@ export interface LoopState {
   readonly evaluations: Record<string, EvaluationResult>
   readonly phasesMs: Record<string, number>
   best: SavedLoopState['best']
-  groups: SavedLoopState['groups']
+  durations: SavedLoopState['durations']
   trainedTokens: number
   /** Counts tokens that an earlier process sampled, as they are recorded: the sampler of this process has not counted them. */
   recordedTokens: number
@@ -43,7 +42,7 @@ export function createLoopState(saved: SavedLoopState | null): LoopState {
     evaluations: { ...saved?.evaluations },
     phasesMs,
     best: saved?.best ?? null,
-    groups: saved?.groups ?? null,
+    durations: saved?.durations ?? null,
     trainedTokens: saved?.ledger.trained ?? 0,
     recordedTokens: saved?.ledger.sampled ?? 0,
     addEpisodes(episodes) {
@@ -68,7 +67,7 @@ export function createLoopState(saved: SavedLoopState | null): LoopState {
       episodesByStopReason: { ...episodesByStopReason },
       evaluations: { ...state.evaluations },
       best: state.best,
-      groups: state.groups,
+      durations: state.durations,
       phasesMs: { ...phasesMs },
     }),
   }

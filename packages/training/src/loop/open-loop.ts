@@ -10,7 +10,7 @@ import {
   type UpdateRequest,
 } from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RolloutRequest, TrainError, type TrainingTask } from '@aworld-train/protocol'
-import { stalenessProblems } from '../config/own-config.ts'
+import { groupProblems } from '../config/own-config.ts'
 import { kindOf } from '../dataset/task-column.ts'
 import { checkLogprobs } from './check-logprobs.ts'
 import { toLimits } from './group-requests.ts'
@@ -78,7 +78,7 @@ const givenUpKey = 'rollouts-given-up'
 export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   const { learner, store, config, seed } = options
   const { training, sampling, evaluation } = config
-  const [problem] = stalenessProblems(training, 'the trainer asks for its groups itself')
+  const [problem] = groupProblems(training, 'the trainer asks for its groups itself')
   if (problem !== undefined) throw new TrainError('CONFIG_INVALID', problem)
   const record = createRunRecord(options)
   const { committed, policy, state, checkpoints, emit } = record

@@ -1,15 +1,17 @@
 import type { RunProgress } from '@aworld-train/core'
-import type { Episode, RolloutRequest } from '@aworld-train/protocol'
+import type { Episode, RolloutRequest, RunEvent, Timing } from '@aworld-train/protocol'
+import type { TrainingSettings } from '../config/local-config.ts'
 import {
   admitGroups,
   chooseGroups,
+  completeGroup,
   type DrawnGroup,
+  emptyStream,
   type GroupStream,
   redrawGroups,
   type StreamSettings,
   withoutGroups,
 } from './group-stream.ts'
-import type { SavedLoopState } from './loop-state.ts'
 import { createRolloutClock, type DurationSum, type RolloutClock } from './rollout-clock.ts'
 import type { RunRecord } from './run-record.ts'
 
@@ -21,45 +23,48 @@ export interface FinishedGroup extends DrawnGroup {
 /** The groups of a run that are drawn and not trained, and their rollouts. */
 export interface RolloutGroups {
   readonly clock: RolloutClock
-  /** What the next process of the run goes on from. */
-  saved(): NonNullable<SavedLoopState['groups']>
   /** Starts what the step admits, and resolves to the groups that it trains. Rejects with what ended a rollout without an episode. */
   take(step: number): Promise<readonly FinishedGroup[]>
-  /** Forgets groups that a step has trained. */
-  remove(groups: readonly DrawnGroup[]): void
-  /** Draws the groups of a step anew, for the next process of the run. */
-  redraw(groups: readonly DrawnGroup[], step: number): void
+  /** Groups that the step at hand leaves to later ones. */
+  left(): readonly DrawnGroup[]
+  /** Draws the groups of the step at hand anew, for the next process of the run. */
+  redraw(): Promise<void>
   /** Ends the rollouts that go on, and resolves when they have ended. */
   close(): Promise<void>
 }
 
 export interface RolloutGroupsOptions {
-  readonly settings: StreamSettings
+  readonly settings: StreamSettings & Pick<TrainingSettings, 'solvedReward'>
   /** Steps of the run. */
   readonly steps: number
   /** How many rollouts may run at once now. */
   readonly slots: () => number
-  /** Where the last committed step left the stream. */
-  readonly stream: GroupStream
   /** What earlier processes of the run have trained. */
   readonly trained: DurationSum | undefined
   readonly requestsOf: (groups: readonly DrawnGroup[]) => RolloutRequest[][]
-  readonly record: Pick<RunRecord, 'start'>
+  readonly record: Pick<RunRecord, 'start' | 'isOfEarlierProcess'>
   readonly store: Pick<RunProgress, 'getState' | 'setState'>
+  readonly onEvent: (event: RunEvent) => void
   readonly signal: AbortSignal
 }
 
-/** The key of the state that says which groups the step at hand trains: a process that dies in it makes the same step again. */
-const chosenKey = 'groups-of-step'
+/** The key of the state that a process which dies in a step makes the same step from. */
+const stepKey = 'groups-of-step'
 
-interface ChosenGroups {
+interface GroupsOfStep {
   readonly step: number
-  readonly draws: readonly number[]
+  /** With the groups that the step trains. */
+  readonly stream: GroupStream
+  /** The groups that the step trains; `null` until they are chosen. */
+  readonly chosen: readonly DrawnGroup[] | null
 }
 
 interface GroupRun {
+  readonly requests: readonly RolloutRequest[]
   readonly episodes: Episode[]
-  left: number
+  /** How many of the requests were started, and how many have ended. */
+  started: number
+  ended: number
 }
 
 export function createRolloutGroups(options: RolloutGroupsOptions): RolloutGroups {
@@ -69,73 +74,94 @@ export function createRolloutGroups(options: RolloutGroupsOptions): RolloutGroup
   const clock = createRolloutClock(options.slots, options.trained)
   const runs = new Map<number, GroupRun>()
   const pending = new Set<Promise<void>>()
-  let { stream } = options
+  let current = (store.getState(stepKey) as GroupsOfStep | null | undefined) ?? { step: 0, stream: emptyStream, chosen: [] }
   let changed = Promise.withResolvers<void>()
   let failure: { readonly error: unknown } | null = null
 
-  const isReady = ({ draw }: DrawnGroup) => runs.get(draw)?.left === 0
+  const isReady = ({ draw, samples }: DrawnGroup) => runs.get(draw)?.ended === samples
+  const change = (changes: Partial<GroupsOfStep>) => {
+    current = { ...current, ...changes }
+  }
+  const save = () => store.setState(stepKey, current)
 
-  /** Starts the rollouts of open groups that have none yet, in the order of their draws. */
+  /** Starts the rollouts of open groups that are drawn and not started, in the order of their draws. */
   function startRollouts(): void {
-    const waiting = stream.open.filter(({ draw }) => !runs.has(draw))
-    for (const [index, requests] of requestsOf(waiting).entries()) {
-      const run: GroupRun = { episodes: [], left: requests.length }
-      runs.set(waiting[index]!.draw, run)
-      for (const [sample, request] of requests.entries()) {
-        const rollout = roll(request, run, sample).finally(() => pending.delete(rollout))
+    const unknown = current.stream.open.filter(({ draw }) => !runs.has(draw))
+    for (const [index, requests] of requestsOf(unknown).entries())
+      runs.set(unknown[index]!.draw, { requests, episodes: [], started: 0, ended: 0 })
+    for (const { draw, samples } of current.stream.open) {
+      const run = runs.get(draw)!
+      while (run.started < samples) {
+        const rollout = roll(draw, run, run.started++).finally(() => pending.delete(rollout))
         pending.add(rollout)
       }
     }
   }
 
-  async function roll(request: RolloutRequest, run: GroupRun, sample: number): Promise<void> {
+  async function roll(draw: number, run: GroupRun, sample: number): Promise<void> {
+    let timing: Timing | null = null
     clock.begin()
     try {
-      const episode = await record.start(request, signal)
+      const episode = await record.start(run.requests[sample]!, signal)
+      timing = episode.timing
       run.episodes[sample] = episode
-      run.left--
-      clock.end(episode.timing)
+      run.ended++
     } catch (error) {
-      clock.end(null)
-      failure ??= { error }
-      others.abort(error)
+      fail(error)
     }
+    clock.end(timing)
+    if (run.ended === run.started && !failure) await endWave(draw, run).catch(fail)
     changed.resolve()
   }
 
-  function choose(step: number): DrawnGroup[] | null {
-    const chosen = store.getState(chosenKey) as ChosenGroups | null | undefined
-    if (chosen?.step !== step) return chooseGroups(stream, isReady, step, settings)
-    const groups = stream.open.filter(({ draw }) => chosen.draws.includes(draw))
-    return groups.every(isReady) ? groups : null
+  function fail(error: unknown): void {
+    failure ??= { error }
+    others.abort(error)
+  }
+
+  /** Starts the rest of a group unless its first samples are all solved: a function of their rewards, whichever ended first. */
+  async function endWave(draw: number, { requests, episodes }: GroupRun): Promise<void> {
+    const isSolved = episodes.every(({ reward }) => reward !== null && reward >= settings.solvedReward)
+    if (episodes.length < requests.length && !isSolved) {
+      change({ stream: completeGroup(current.stream, draw, settings) })
+      await save()
+      return startRollouts()
+    }
+    if (episodes.every(({ rollout }) => record.isOfEarlierProcess(rollout))) return
+    const { group, task } = requests[0]!
+    const why = episodes.length < requests.length ? 'solved' : 'full'
+    options.onEvent({ type: 'group-end', at: Date.now(), group, taskId: task.id, why, rewards: episodes.map(({ reward }) => reward) })
   }
 
   return {
     clock,
-    saved: () => ({ stream, trained: clock.trained() }),
+    left: () => withoutGroups(current.stream, current.chosen ?? []).open,
     async take(step) {
       options.signal.throwIfAborted()
       clock.restart()
-      stream = admitGroups(stream, step, steps, settings)
+      if (current.step < step) {
+        for (const { draw } of current.chosen ?? []) runs.delete(draw)
+        const untrained = withoutGroups(current.stream, current.chosen ?? [])
+        current = { step, stream: admitGroups(untrained, step, steps, settings), chosen: null }
+      }
       startRollouts()
       for (;;) {
         if (failure) throw failure.error
-        const groups = choose(step)
-        if (groups) {
-          await store.setState(chosenKey, { step, draws: groups.map(({ draw }) => draw) } satisfies ChosenGroups)
-          return groups.map((group) => ({ ...group, episodes: runs.get(group.draw)!.episodes }))
+        const chosen = current.chosen ?? chooseGroups(current.stream, isReady, step, settings)
+        if (chosen?.every(isReady)) {
+          change({ chosen })
+          await save()
+          return chosen.map((group) => ({ ...group, episodes: runs.get(group.draw)!.episodes }))
         }
         changed = Promise.withResolvers()
         await changed.promise
       }
     },
-    remove(groups) {
-      stream = withoutGroups(stream, groups)
-      for (const { draw } of groups) runs.delete(draw)
-    },
-    redraw(groups, step) {
-      stream = redrawGroups(stream, groups, step)
-      for (const { draw } of groups) runs.delete(draw)
+    async redraw() {
+      const { step, stream, chosen } = current
+      for (const { draw } of chosen ?? []) runs.delete(draw)
+      change({ stream: redrawGroups(stream, chosen ?? [], step, settings), chosen: null })
+      await save()
     },
     async close() {
       others.abort(options.signal.reason)

@@ -59,6 +59,17 @@ export function requireTrainable({ config: { training, sampling }, tasks }: Pick
       `training.samplesPerPrompt is 1 and training.advantage "${training.advantage}": a group of one has nothing to compare with, so nothing would be learnt. Take at least 2 samples of each prompt, or set training.advantage to "none".`,
     )
   }
+  const { firstSamples, samplesPerPrompt } = training
+  if (firstSamples !== null && firstSamples >= samplesPerPrompt) {
+    refuse(
+      `training.firstSamples is ${firstSamples} and training.samplesPerPrompt ${samplesPerPrompt}, so that no rollout could be left out; take fewer first samples.`,
+    )
+  }
+  if (firstSamples !== null && training.advantage === 'none') {
+    refuse(
+      `training.firstSamples is ${firstSamples} and training.advantage "none", with which solved samples teach too; leave training.firstSamples out, or compare the samples of a group ("group-relative").`,
+    )
+  }
   if (training.stratify) {
     const total = Object.values(training.stratify.counts).reduce((sum, count) => sum + count, 0)
     if (total !== training.promptsPerStep) {

@@ -5,7 +5,7 @@ import { assembleBatch, type Batch } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'
 import { createEvaluations, type Evaluations } from './evaluations.ts'
 import { groupId, groupRequests, toLimits } from './group-requests.ts'
-import { type DrawnGroup, emptyStream } from './group-stream.ts'
+import type { DrawnGroup } from './group-stream.ts'
 import { learningRateAt } from './learning-rate.ts'
 import { createRolloutGroups, type FinishedGroup } from './rollout-groups.ts'
 import { createRunRecord } from './run-record.ts'
@@ -37,11 +37,11 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     settings: training,
     steps,
     slots: () => options.runner.slots?.() ?? config.concurrency,
-    stream: state.groups?.stream ?? emptyStream,
-    trained: state.groups?.trained,
+    trained: state.durations ?? undefined,
     requestsOf: (drawn) => groupRequests(drawn, requests),
     record,
     store,
+    onEvent: emit,
     signal: options.signal,
   })
 
@@ -121,6 +121,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       learningRate,
       ...(difference === null ? {} : { maxLogprobDifference: difference }),
       ...stalenessOf(step, taken),
+      ...(training.firstSamples !== null && earlyEnds(taken, training.samplesPerPrompt)),
       ...defined({ truncatedRatios: updated?.truncatedRatios, durationRatio: groups.clock.durationRatio() }),
       slotsUsed: groups.clock.slotsUsed(),
       rolloutMs: rolledOutAt - startedAt,
@@ -128,9 +129,8 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     }
     const rollouts = [...new Set(samples.map(({ provenance }) => provenance.rollout))]
     const rows = toStepSamples(step, batch.rows, updated?.logprobs)
-    groups.remove(taken)
-    state.groups = groups.saved()
-    const carriedGroups = state.groups.stream.open.map((group) => groupId(group, training.promptsPerStep))
+    state.durations = groups.clock.trained()
+    const carriedGroups = groups.left().map((group) => groupId(group, training.promptsPerStep))
     await record.commit({ step, steps, weightVersion, rollouts, carriedGroups, metrics, startedAt, samples: rows })
   }
 
@@ -150,8 +150,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     } catch (error) {
       // What an outage ended runs again as it was drawn.
       if ((error as TrainError).details?.['isOutage']) throw error
-      groups.redraw(taken, step)
-      state.groups = groups.saved()
+      await groups.redraw()
       await record.save(step - 1)
       throw error
     }
@@ -170,6 +169,12 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
 function stalenessOf(step: number, groups: readonly DrawnGroup[]): { readonly staleness: number; readonly mostStaleness: number } {
   const steps = groups.map(({ admitted }) => step - admitted)
   return { staleness: steps.reduce((sum, each) => sum + each, 0) / steps.length, mostStaleness: Math.max(...steps) }
+}
+
+/** Groups whose first samples were all solved, and the rollouts of them that were not started. */
+function earlyEnds(groups: readonly FinishedGroup[], samplesPerPrompt: number) {
+  const notStarted = groups.map(({ episodes }) => samplesPerPrompt - episodes.length).filter((count) => count > 0)
+  return { groupsSolved: notStarted.length, notStarted: notStarted.reduce((sum, count) => sum + count, 0) }
 }
 
 const defined = (metrics: Readonly<Record<string, number | null | undefined>>): Record<string, number> =>

@@ -1,0 +1,198 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { taskHash } from '@aworld-train/core'
+import type { RolloutRequest, RunEvent, TrainingTask } from '@aworld-train/protocol'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { parseLocalConfig } from '../config/parse-local-config.ts'
+import { createBigramPolicy } from '../testing/bigram-policy.ts'
+import { createDirectRunner, type DirectRunnerOptions } from '../testing/direct-runner.ts'
+import { createMemoryStore } from '../testing/memory-store.ts'
+import type { SelfDrivenOptions } from './self-driven-options.ts'
+import { trainSelfDriven } from './train-self-driven.ts'
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'aworld-train-solved-'))
+})
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+const tasks = Array.from({ length: 8 }, (_, i): TrainingTask => {
+  const data = { token: i + 1 }
+  return { version: 1, id: `task-${i + 1}`, hash: taskHash({ input: 'x', data }), input: 'x', data, dataSource: 'count', extraInfo: {} }
+})
+/** The number after that of the task earns 1; of the last three tasks everything does. */
+const countUp = ({ task }: RolloutRequest, [first]: readonly number[]) => {
+  const token = task.data['token'] as number
+  return token > 5 || first === token + 1 ? 1 : 0
+}
+/** The sample of a request within its group. */
+const placeOf = ({ key }: RolloutRequest) => Number(key.split('/').at(-1))
+
+type Store = ReturnType<typeof createMemoryStore>
+type Reward = DirectRunnerOptions['reward']
+
+interface ProcessChanges {
+  readonly training?: object
+  readonly reward?: Reward
+  readonly beforeRollout?: () => void
+  readonly options?: Partial<SelfDrivenOptions>
+}
+
+function startProcess(store: Store, { training = {}, reward = countUp, beforeRollout, options }: ProcessChanges = {}) {
+  const { learner, engine } = createBigramPolicy(9)
+  const { config } = parseLocalConfig({
+    training: {
+      ...{ steps: 8, promptsPerStep: 4, samplesPerPrompt: 8, firstSamples: 4, learningRate: 8, warmupSteps: 2, checkpointEvery: 3 },
+      ...training,
+    },
+    sampling: { maxTokens: 1 },
+  })
+  return trainSelfDriven({
+    learner,
+    engine,
+    runner: createDirectRunner({ engine, store, reward, beforeRollout }),
+    store,
+    tasks,
+    config,
+    seed: 3,
+    signal: new AbortController().signal,
+    onEvent: store.appendEvent,
+    ...options,
+  })
+}
+
+type GroupEnd = Extract<RunEvent, { type: 'group-end' }>
+const endsOf = (store: Store) => store.events.filter((event): event is GroupEnd => event.type === 'group-end')
+
+describe('firstSamples', () => {
+  it('starts the rest of a group unless its first samples are all solved, and says what was not started', async () => {
+    const store = createMemoryStore(directory)
+    const { ledger, curve, rollouts } = await startProcess(store)
+    const ends = endsOf(store)
+    expect(ends).toHaveLength(32)
+    for (const { why, rewards } of ends) {
+      expect(rewards).toHaveLength(why === 'solved' ? 4 : 8)
+      expect(rewards.slice(0, 4).every((reward) => reward === 1)).toBe(why === 'solved')
+    }
+    const solved = ends.filter(({ why }) => why === 'solved').length
+    expect(solved).toBeGreaterThan(4)
+    expect(solved).toBeLessThan(28)
+    const total = (name: string) => curve.reduce((sum, { metrics }) => sum + metrics[name]!, 0)
+    expect([total('groupsSolved'), total('notStarted')]).toEqual([solved, 4 * solved])
+    expect([rollouts, [...store.episodes()].length]).toEqual([256 - 4 * solved, 256 - 4 * solved])
+    expect(ledger.unexplained).toBe(0)
+  })
+
+  it('is off by default: a group ends with all its samples, and no metric speaks of it', async () => {
+    const store = createMemoryStore(directory)
+    const { curve } = await startProcess(store, { training: { firstSamples: null, steps: 2 }, reward: () => 1 })
+    expect(endsOf(store).map(({ why, rewards }) => [why, rewards.length])).toEqual(Array.from({ length: 8 }, () => ['full', 8]))
+    expect(curve[0]!.metrics).not.toHaveProperty('notStarted')
+  })
+
+  it('ends every group early where all tasks are solved', async () => {
+    const store = createMemoryStore(directory)
+    const { curve, rollouts, ledger } = await startProcess(store, { training: { steps: 2 }, reward: () => 1 })
+    expect(rollouts).toBe(32)
+    expect(curve.map(({ metrics }) => [metrics['groupsSolved'], metrics['notStarted']])).toEqual([
+      [4, 16],
+      [4, 16],
+    ])
+    expect(ledger).toMatchObject({ unexplained: 0, trained: 0, untrained: { 'zero-variance-group': 32 } })
+  })
+
+  it.each<[string, Reward]>([
+    ['failed', (request) => (placeOf(request) === 2 ? null : 1)],
+    ['was lost with its environment', (request) => (placeOf(request) === 2 ? 'lost' : 1)],
+  ])('takes no first sample for solved that %s', async (_, reward) => {
+    const store = createMemoryStore(directory)
+    await startProcess(store, { training: { steps: 1 }, reward })
+    expect(endsOf(store).map(({ why, rewards }) => [why, rewards[2]])).toEqual(Array.from({ length: 4 }, () => ['full', null]))
+  })
+
+  it('counts a sample as solved from `solvedReward` up', async () => {
+    const store = createMemoryStore(directory)
+    const reward: Reward = ({ task }) => (task.data['token'] as number) / 8
+    await startProcess(store, { training: { steps: 2, solvedReward: 0.5 }, reward })
+    const ends = endsOf(store)
+    expect(ends.filter(({ why }) => why === 'solved').map(({ rewards }) => rewards[0]! >= 0.5)).toEqual([true, true, true, true, true])
+    expect(ends.filter(({ why }) => why === 'full').map(({ rewards }) => rewards[0]! < 0.5)).toEqual([true, true, true])
+  })
+
+  it('holds no group up for another, and starts the first samples of all groups before the rest of any', async () => {
+    const store = createMemoryStore(directory)
+    const { engine, learner } = createBigramPolicy(9)
+    const direct = createDirectRunner({ engine, store, reward: () => 0 })
+    const started: string[] = []
+    const slow = Promise.withResolvers<void>()
+    const runner: typeof direct = {
+      ...direct,
+      async run(request, signal) {
+        started.push(request.key)
+        // The first group ends its first samples only once all others have ended.
+        if (request.key === 'train/1/0/3') await slow.promise
+        return await direct.run(request, signal)
+      },
+    }
+    const onEvent = (event: RunEvent) => {
+      store.appendEvent(event)
+      if (endsOf(store).length === 3) slow.resolve()
+    }
+    await startProcess(store, { training: { steps: 1 }, options: { engine, learner, runner, onEvent } })
+    expect(started.slice(0, 16).every((key) => Number(key.split('/').at(-1)) < 4)).toBe(true)
+    expect(endsOf(store).at(-1)!.group).toBe('train/1/0')
+    expect(started).toHaveLength(32)
+  })
+
+  it('makes the same bits whatever order rollouts end in, and after it died at any point', async () => {
+    const whole = createMemoryStore(join(directory, 'whole'))
+    const expected = await startProcess(whole)
+    const outcomeOf = (store: Store) => store.steps().map(({ rollouts, metrics }) => [rollouts, metrics['loss'], metrics['notStarted']])
+    for (const deaths of [[3], [13, 1], [17, 9, 30], [70, 40], [118]]) {
+      const store = createMemoryStore(join(directory, `died-${deaths.join('-')}`))
+      for (const rollouts of deaths) {
+        let left = rollouts
+        const beforeRollout = () => {
+          if (left-- === 0) throw new Error('killed')
+        }
+        await expect(startProcess(store, { beforeRollout })).rejects.toThrow('killed')
+      }
+      const { ledger } = await startProcess(store)
+      expect(outcomeOf(store)).toEqual(outcomeOf(whole))
+      expect(ledger).toEqual(expected.ledger)
+      expect(endsOf(store).map(({ group }) => group).toSorted()).toEqual(endsOf(whole).map(({ group }) => group).toSorted())
+    }
+    const backwards = createMemoryStore(join(directory, 'backwards'))
+    const { engine, learner } = createBigramPolicy(9)
+    const direct = createDirectRunner({ engine, store: backwards, reward: countUp })
+    const runner: typeof direct = {
+      ...direct,
+      async run(request, signal) {
+        for (let turn = 0; turn < 40 - (request.sample % 8) * 5; turn++) await setImmediate()
+        return await direct.run(request, signal)
+      },
+    }
+    await startProcess(backwards, { options: { engine, learner, runner } })
+    expect(outcomeOf(backwards)).toEqual(outcomeOf(whole))
+  })
+
+  it('goes on with a group that it had completed, though what was lost of its first samples is solved when it runs again', async () => {
+    const store = createMemoryStore(directory)
+    const outage: Reward = (request) => (placeOf(request) === 2 || placeOf(request) > 3 ? 'lost' : 1)
+    await expect(startProcess(store, { training: { steps: 1 }, reward: outage })).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
+    expect([...store.episodes()]).toHaveLength(32)
+    const { ledger, rollouts } = await startProcess(store, { training: { steps: 1 }, reward: () => 1 })
+    expect([rollouts, ledger.unexplained]).toEqual([32, 0])
+    expect(ledger.untrained['zero-variance-group']).toBe(32)
+  })
+
+  it.each([
+    [{ firstSamples: 8 }, /firstSamples is 8 and training\.samplesPerPrompt 8.*fewer first samples/],
+    [{ firstSamples: 4, advantage: 'none' }, /firstSamples is 4 and training\.advantage "none".*solved samples teach too/],
+  ])('refuses what it can do nothing with (%#)', async (training, message) => {
+    const refused = startProcess(createMemoryStore(directory), { training })
+    await expect(refused).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringMatching(message) })
+  })
+})
