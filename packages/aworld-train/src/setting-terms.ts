@@ -58,6 +58,8 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'training.samplesPerPrompt': read,
   'training.firstSamples': ofOurGroups,
   'training.solvedReward': ofOurGroups,
+  'training.teachingPrompts': ofOurGroups,
+  'training.maxPrompts': ofOurGroups,
   'training.maxStaleness': ofOurGroups,
   'training.hardStaleness': ofOurGroups,
   'training.stratify': { ...ofTheLoop, verl: 'refused' },

@@ -48,9 +48,12 @@ export function separateConfig(configuration: KeyTree): SeparatedConfig {
   return { verl, own }
 }
 
+/** What verl has for drawing until enough groups teach. */
+const filter = "verl's algorithm.filter_groups.enable, which draws until enough groups have rewards that differ"
+
 /** Our keys, checked: settings, and a sentence for every problem. */
 export function readOwn(own: KeyTree): Omit<OwnConfig<VerlSettings>, 'training'> {
-  const { training, ...rest } = readOwnConfig(VerlSettings, own)
+  const { training, ...rest } = readOwnConfig(VerlSettings, own, { teachingPrompts: filter, maxPrompts: filter })
   if (training === null || !isSet(own, 'training', 'logprobCheck')) return rest
   return { ...rest, settings: { ...rest.settings, logprobCheck: { tolerance: training.logprobCheck.tolerance } } }
 }

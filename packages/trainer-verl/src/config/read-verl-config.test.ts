@@ -258,4 +258,15 @@ describe('our general terms', () => {
     const config = await readVerlConfig({ training: { maxStaleness: 1 } })
     expect(config.problems).toEqual([expect.stringMatching(/^training\.maxStaleness is 1, .* the framework forms its groups itself/)])
   })
+
+  it('refuses steps that are filled and groups that end early, and names what verl has for it', async () => {
+    const { problems } = await readVerlConfig({ training: { firstSamples: 4, solvedReward: 2, teachingPrompts: 8, maxPrompts: 32 } })
+    const own = "Leave it out, and set verl's algorithm.filter_groups.enable, which draws until enough groups have rewards that differ."
+    expect(problems.map((problem) => [problem.split(',')[0], problem.endsWith(own)])).toEqual([
+      ['training.firstSamples is 4', false],
+      ['training.solvedReward is 2', false],
+      ['training.teachingPrompts is 8', true],
+      ['training.maxPrompts is 32', true],
+    ])
+  })
 })

@@ -33,6 +33,20 @@ export const TrainingSettings = z.strictObject({
     .describe(
       'Samples of a prompt that are taken first, fewer than `samplesPerPrompt`: where all of them are solved, the rest is not started. `null` takes all at once.',
     ),
+  teachingPrompts: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Prompts whose samples earn differently that a step waits for: in place of the others it draws more than `promptsPerStep`, up to `maxPrompts`. `null` takes the prompts that it drew.',
+    ),
+  maxPrompts: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Prompts that a step draws at most where it waits for `teachingPrompts`; `null` is twice `promptsPerStep`.'),
   solvedReward: z.number().default(1).describe('Least reward of a sample that counts as solved for `firstSamples`.'),
   /** Steps that groups may be admitted ahead of the one that is trained: the oldest that are ready train next, and none is dropped for its age. 0 samples every step with the weights of the step before. */
   maxStaleness: z.int().min(0).default(0),

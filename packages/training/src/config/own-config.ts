@@ -58,7 +58,7 @@ export function readOwnConfig<Settings extends DrivenSettings>(
 }
 
 /** Settings of how our own loop forms groups. */
-const groupKeys = ['maxStaleness', 'hardStaleness', 'firstSamples', 'solvedReward'] as const
+const groupKeys = ['maxStaleness', 'hardStaleness', 'firstSamples', 'solvedReward', 'teachingPrompts', 'maxPrompts'] as const
 /** What a framework has in place of such settings. */
 export type FrameworkKeys = Partial<Readonly<Record<(typeof groupKeys)[number], string>>>
 

@@ -44,7 +44,7 @@ it('rollouts carry the kind of their task and the step that they are for', () =>
   expect(places(evaluationRequests({ ...evaluation, kindKey: 'kind' }))).toEqual(withKey)
   expect(places(evaluationRequests({ ...evaluation, kindKey: null })).at(3)).toBe('d 4 other')
   const training = { ...parseLocalConfig({}).config.training, promptsPerStep: 4, samplesPerPrompt: 1 }
-  const groups = [0, 1, 2, 3].map((draw) => ({ draw, admitted: 4, emptied: 0 }))
+  const groups = [0, 1, 2, 3].map((draw) => ({ draw, admitted: 4, emptied: 0, samples: 8 }))
   expect(places(groupRequests(groups, { ...shared, training, seed: 1, kindKey: 'kind' }).flat())).toEqual(withKey)
 })
 

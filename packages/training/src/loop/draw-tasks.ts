@@ -9,18 +9,22 @@ export interface DrawRequest {
   readonly step: number
   readonly promptsPerStep: number
   readonly stratify: Stratify | null
+  /** Whether kinds alternate, so that any part of the draw has about their mixture; otherwise they come one after the other. */
+  readonly isMixed?: boolean | undefined
 }
 
 /**
  * The tasks of a step, a function of seed and step alone: every kind goes through a shuffled order of
  * its tasks and shuffles again when all were drawn. With `stratify` each kind gives its count.
  */
-export function drawTasks(tasks: readonly TrainingTask[], { seed, step, promptsPerStep, stratify }: DrawRequest): TrainingTask[] {
+export function drawTasks(tasks: readonly TrainingTask[], request: DrawRequest): TrainingTask[] {
+  const { seed, step, promptsPerStep, stratify, isMixed = false } = request
   if (stratify === null) return take(tasks, promptsPerStep, { seed, step, stream: '' })
-  return Object.entries(stratify.counts).flatMap(([kind, count]) => {
+  const drawn = Object.entries(stratify.counts).flatMap(([kind, count]) => {
     const ofKind = tasks.filter((task) => String(taskColumn(task, stratify.key)) === kind)
-    return take(ofKind, count, { seed, step, stream: kind })
+    return take(ofKind, count, { seed, step, stream: kind }).map((task, i) => ({ task, at: isMixed ? (i + 0.5) / count : 0 }))
   })
+  return drawn.sort((a, b) => a.at - b.at).map(({ task }) => task)
 }
 
 /** Kinds that `stratify` counts but no task has. */

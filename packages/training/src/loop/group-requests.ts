@@ -23,12 +23,12 @@ export function groupRequests(
   groups: readonly DrawnGroup[],
   { tasks, seed, training, sampling, limits, policy, kindKey }: GroupRequestsInput,
 ): RolloutRequest[][] {
-  const { promptsPerStep, samplesPerPrompt, stratify } = training
+  const { promptsPerStep, samplesPerPrompt, stratify, teachingPrompts } = training
   const drawnTasks = new Map<number, TrainingTask[]>()
   return groups.map((group) => {
     const { draw, admitted, emptied } = group
     const step = Math.floor(draw / promptsPerStep) + 1
-    const drawn = drawnTasks.get(step) ?? drawTasks(tasks, { seed, step, promptsPerStep, stratify })
+    const drawn = drawnTasks.get(step) ?? drawTasks(tasks, { seed, step, promptsPerStep, stratify, isMixed: teachingPrompts !== null })
     drawnTasks.set(step, drawn)
     const position = draw % promptsPerStep
     const task = drawn[position]!

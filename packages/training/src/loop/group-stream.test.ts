@@ -1,8 +1,18 @@
 import { describe, expect, it } from 'vitest'
-import { admitGroups, chooseGroups, emptyStream, type GroupStream, redrawGroups, withoutGroups } from './group-stream.ts'
+import {
+  admitGroups,
+  chooseGroups,
+  emptyStream,
+  fillStep,
+  type GroupStream,
+  groupsToDraw,
+  redrawGroups,
+  withoutGroups,
+} from './group-stream.ts'
 
 const settings = (maxStaleness: number, hardStaleness = false) => ({
-  ...{ promptsPerStep: 2, samplesPerPrompt: 8, firstSamples: null as number | null, maxStaleness, hardStaleness },
+  ...{ promptsPerStep: 2, samplesPerPrompt: 8, firstSamples: null as number | null, teachingPrompts: null, maxPrompts: null },
+  ...{ maxStaleness, hardStaleness },
 })
 
 /** Open groups by their draw and the step that they were admitted for. */
@@ -113,6 +123,54 @@ describe('chooseGroups', () => {
         expect(trained.sort((a, b) => a - b)).toEqual(Array.from({ length: steps * 2 }, (_, draw) => draw))
       }
     }
+  })
+})
+
+describe('fillStep', () => {
+  const open = stream([
+    [0, 1],
+    [1, 1],
+    [2, 2],
+    [3, 2],
+    [4, 2],
+    [5, 2],
+  ])
+  const filled = (maxStaleness: number, hardStaleness = false) => ({
+    ...settings(maxStaleness, hardStaleness),
+    ...{ teachingPrompts: 2, maxPrompts: 4 },
+  })
+  const all = [0, 1, 2, 3, 4, 5]
+  it.each<[string, { ready: number[]; teaching: number[]; step?: number }, ReturnType<typeof filled>, number[] | null]>([
+    ['takes the oldest until enough teach', { ready: all, teaching: [0, 2, 4] }, filled(2), [0, 1, 2]],
+    ['takes no more than maxPrompts', { ready: all, teaching: [5] }, filled(2), [0, 1, 2, 3]],
+    ['passes over what is not ready', { ready: [1, 3, 4, 5], teaching: [3, 4, 5] }, filled(2), [1, 3, 4]],
+    ['waits while too few teach', { ready: [0, 1, 2], teaching: [1] }, filled(2), null],
+    ['takes what would be too old for the next step', { ready: all, teaching: [0, 1, 2] }, filled(1), [0, 1]],
+    ['takes that beyond what is needed', { ready: all, teaching: all, step: 3 }, filled(1), all],
+    ['waits for that where staleness is hard', { ready: [0, 2, 3], teaching: all }, filled(1, true), null],
+    ['passes over that where staleness is not', { ready: [0, 2, 3], teaching: all }, filled(1), [0, 2]],
+    ['takes all without staleness', { ready: all, teaching: [0, 1] }, filled(0), all],
+    ['waits for all without staleness', { ready: [0, 1, 2, 3, 4], teaching: [0, 1] }, filled(0), null],
+    ['takes all in the last step', { ready: all, teaching: [0, 1], step: 9 }, filled(8), all],
+    ['waits for all in the last step', { ready: [0, 1], teaching: [0, 1], step: 9 }, filled(8), null],
+  ])('%s', (_, { ready, teaching, step = 2 }, limits, draws) => {
+    const state = {
+      ...{ step, steps: 9 },
+      isReady: ({ draw }: { draw: number }) => ready.includes(draw),
+      teaches: ({ draw }: { draw: number }) => teaching.includes(draw),
+    }
+    expect(drawsOf(fillStep(open, state, limits))).toEqual(draws)
+  })
+
+  it.each([
+    ['as many as have to teach yet', 5, 1, 5, 9, 4],
+    ['no more than may be drawn', 5, 1, 5, 7, 2],
+    ['none where enough teach', 2, 3, 5, 9, 0],
+    ['none where all that may be are drawn', 5, 0, 9, 9, 0],
+    ['up to twice the first draw by default', 5, 0, 2, null, 2],
+  ])('draws %s', (_, teachingPrompts, teaching, groups, maxPrompts, count) => {
+    const taken = stream(Array.from({ length: groups }, (_group, draw) => [draw, 1] as const)).open
+    expect(groupsToDraw(taken, ({ draw }) => draw < teaching, { ...settings(0), teachingPrompts, maxPrompts })).toBe(count)
   })
 })
 

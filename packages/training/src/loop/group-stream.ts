@@ -21,7 +21,7 @@ export interface GroupStream {
 
 export type StreamSettings = Pick<
   TrainingSettings,
-  'promptsPerStep' | 'samplesPerPrompt' | 'firstSamples' | 'maxStaleness' | 'hardStaleness'
+  'promptsPerStep' | 'samplesPerPrompt' | 'firstSamples' | 'teachingPrompts' | 'maxPrompts' | 'maxStaleness' | 'hardStaleness'
 >
 
 /** The stream before the first step. */
@@ -37,7 +37,8 @@ export function admitGroups(stream: GroupStream, step: number, steps: number, se
   return drawGroups(stream, Math.max(0, places - stream.open.length), step, settings)
 }
 
-function drawGroups({ drawn, open }: GroupStream, count: number, step: number, settings: StreamSettings): GroupStream {
+/** The stream with more groups for a step. */
+export function drawGroups({ drawn, open }: GroupStream, count: number, step: number, settings: StreamSettings): GroupStream {
   const samples = firstOf(settings)
   const admitted = Array.from({ length: count }, (_, i) => ({ draw: drawn + i, admitted: step, emptied: 0, samples }))
   return { drawn: drawn + count, open: [...open, ...admitted] }
@@ -66,6 +67,46 @@ export function chooseGroups(
   const isOvertaking = chosen.some((group, index) => group !== stream.open[index])
   return hardStaleness && isOvertaking && !canWait(withoutGroups(stream, chosen), step, settings) ? null : chosen
 }
+
+/** What decides which groups a filled step trains. */
+export interface FillState {
+  readonly step: number
+  /** Steps of the run. */
+  readonly steps: number
+  isReady(group: DrawnGroup): boolean
+  /** Whether the rewards of a group that is ready differ. */
+  teaches(group: DrawnGroup): boolean
+}
+
+/**
+ * The groups that a filled step trains: the oldest of those that are ready until `teachingPrompts` teach or `maxPrompts` are taken, and
+ * beyond that those that are `maxStaleness` steps old. `null` while there are too few, and while one of that age is not ready and the
+ * step waits for it: without staleness, where it is hard, and in the last step, which leaves no group.
+ */
+export function fillStep(
+  { open }: GroupStream,
+  { step, steps, isReady, teaches }: FillState,
+  settings: StreamSettings,
+): DrawnGroup[] | null {
+  const { maxStaleness, hardStaleness } = settings
+  const isDue = ({ admitted }: DrawnGroup) => step === steps || step - admitted >= maxStaleness
+  const waits = step === steps || maxStaleness === 0 || hardStaleness
+  if (waits && open.some((group) => isDue(group) && !isReady(group))) return null
+  const chosen: DrawnGroup[] = []
+  const isFull = () => groupsToDraw(chosen, teaches, settings) === 0
+  for (const group of open.filter(isReady)) if (isDue(group) || !isFull()) chosen.push(group)
+  return isFull() ? chosen : null
+}
+
+/** How many more groups a step draws that has these, all of them ready: a function of their rewards. */
+export function groupsToDraw(groups: readonly DrawnGroup[], teaches: FillState['teaches'], settings: StreamSettings): number {
+  const missing = (settings.teachingPrompts ?? 0) - groups.filter(teaches).length
+  return Math.max(0, Math.min(missing, mostPrompts(settings) - groups.length))
+}
+
+/** Groups that a step draws at most. */
+export const mostPrompts = ({ promptsPerStep, maxPrompts }: Pick<StreamSettings, 'promptsPerStep' | 'maxPrompts'>) =>
+  maxPrompts ?? 2 * promptsPerStep
 
 /** Whether the steps after this one can train every open group in time, the oldest first. */
 function canWait({ open }: GroupStream, step: number, { promptsPerStep, maxStaleness }: StreamSettings): boolean {

@@ -267,9 +267,13 @@ describe('a loop whose steps somebody else makes', () => {
     expect(later.loop.result('finished').ledger).toMatchObject({ sampled: 32, unexplained: 0 })
   })
 
-  it('refuses groups ahead of their step, which its caller forms', () => {
-    expect(() => startProcess(createMemoryStore(directory), { training: { maxStaleness: 2 } })).toThrow(
-      'training.maxStaleness is 2, which is for trainers that run our own loop (local, tinker): here the trainer asks for its groups itself. Leave it out.',
+  it.each([
+    ['maxStaleness', 2],
+    ['firstSamples', 2],
+    ['teachingPrompts', 4],
+  ])('refuses %s, for groups that its caller forms', (key, value) => {
+    expect(() => startProcess(createMemoryStore(directory), { training: { [key]: value } })).toThrow(
+      `training.${key} is ${value}, which is for trainers that run our own loop (local, tinker): here the trainer asks for its groups itself. Leave it out.`,
     )
   })
 

@@ -6,8 +6,11 @@ import {
   chooseGroups,
   completeGroup,
   type DrawnGroup,
+  drawGroups,
   emptyStream,
+  fillStep,
   type GroupStream,
+  groupsToDraw,
   redrawGroups,
   type StreamSettings,
   withoutGroups,
@@ -44,6 +47,8 @@ export interface RolloutGroupsOptions {
   readonly requestsOf: (groups: readonly DrawnGroup[]) => RolloutRequest[][]
   readonly record: Pick<RunRecord, 'start' | 'isOfEarlierProcess'>
   readonly store: Pick<RunProgress, 'getState' | 'setState'>
+  /** Whether a group of these episodes is trained with a gradient. */
+  readonly isTeaching: (episodes: readonly Episode[]) => boolean
   readonly onEvent: (event: RunEvent) => void
   readonly signal: AbortSignal
 }
@@ -65,6 +70,8 @@ interface GroupRun {
   /** How many of the requests were started, and how many have ended. */
   started: number
   ended: number
+  /** Of a group that has ended, once it was asked for. */
+  teaches?: boolean
 }
 
 export function createRolloutGroups(options: RolloutGroupsOptions): RolloutGroups {
@@ -79,6 +86,15 @@ export function createRolloutGroups(options: RolloutGroupsOptions): RolloutGroup
   let failure: { readonly error: unknown } | null = null
 
   const isReady = ({ draw, samples }: DrawnGroup) => runs.get(draw)?.ended === samples
+  const teaches = ({ draw }: DrawnGroup) => {
+    const run = runs.get(draw)!
+    run.teaches ??= options.isTeaching(run.episodes)
+    return run.teaches
+  }
+  const choose = (step: number) =>
+    settings.teachingPrompts === null
+      ? chooseGroups(current.stream, isReady, step, settings)
+      : fillStep(current.stream, { step, steps, isReady, teaches }, settings)
   const change = (changes: Partial<GroupsOfStep>) => {
     current = { ...current, ...changes }
   }
@@ -147,14 +163,22 @@ export function createRolloutGroups(options: RolloutGroupsOptions): RolloutGroup
       startRollouts()
       for (;;) {
         if (failure) throw failure.error
-        const chosen = current.chosen ?? chooseGroups(current.stream, isReady, step, settings)
+        const chosen = current.chosen ?? choose(step)
         if (chosen?.every(isReady)) {
           change({ chosen })
           await save()
           return chosen.map((group) => ({ ...group, episodes: runs.get(group.draw)!.episodes }))
         }
-        changed = Promise.withResolvers()
-        await changed.promise
+        const { open } = current.stream
+        const missing = !chosen && open.every(isReady) ? groupsToDraw(open, teaches, settings) : 0
+        if (missing > 0) {
+          change({ stream: drawGroups(current.stream, missing, step, settings) })
+          await save()
+          startRollouts()
+        } else {
+          changed = Promise.withResolvers()
+          await changed.promise
+        }
       }
     },
     async redraw() {

@@ -37,6 +37,8 @@ export interface RunRecord {
   readonly checkpoints: Checkpoints
   emit(event: RunEvent): void
   warn(code: string, message: string): void
+  /** Warns unless this process has warned of it. */
+  warnOnce(code: string, message: string): void
   /** Runs requests and counts their episodes; what an earlier process had finished of them comes from the record. */
   rollOut(requests: readonly RolloutRequest[]): Promise<Episode[]>
   /** Runs a request whose episode is counted later. */
@@ -66,6 +68,9 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   const warn = (code: string, message: string) => {
     warned.add(code)
     emit({ type: 'warning-raised', at: Date.now(), code, message })
+  }
+  const warnOnce = (code: string, message: string) => {
+    if (!warned.has(code)) warn(code, message)
   }
   const checkpoints = createCheckpoints({ learner, store, warn })
   const sampledAtStart = engine.sampledTokens()
@@ -163,7 +168,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
       )
     }
     const message = overflows(step, episodes)
-    if (message !== null && !warned.has('POLICY_CONTEXT_OVERFLOW')) warn('POLICY_CONTEXT_OVERFLOW', message)
+    if (message !== null) warnOnce('POLICY_CONTEXT_OVERFLOW', message)
   }
 
   async function publish(): Promise<number> {
@@ -222,6 +227,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     checkpoints,
     emit,
     warn,
+    warnOnce,
     rollOut,
     start,
     count,

@@ -46,3 +46,20 @@ it('a draw depends on seed and step alone, and kinds keep their counts', () => {
   expect(draw(2, 5)).not.toEqual(draw(1, 5))
   expect(draw(1, 5).map((id) => Number(id) % 3)).toEqual([0, 0, 0, 0, 1, 2, 2])
 })
+
+it('a mixed draw has the tasks of one that is not, and about the mixture in any part', () => {
+  const tasks = makeTasks(60)
+  const stratify = { key: 'kind', counts: { 0: 7, 1: 6, 2: 3 } }
+  const draw = (isMixed: boolean) => drawTasks(tasks, { seed: 1, step: 2, promptsPerStep: 16, stratify, isMixed })
+  const [mixed, apart] = [draw(true), draw(false)].map((drawn) => drawn.map(({ id }) => Number(id)))
+  expect(mixed!.toSorted()).toEqual(apart!.toSorted())
+  expect(apart!.map((id) => id % 3)).toEqual([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2])
+  for (let from = 0; from < 16; from++) {
+    for (let to = from + 1; to <= 16; to++) {
+      for (const [kind, count] of Object.entries(stratify.counts)) {
+        const drawn = mixed!.slice(from, to).filter((id) => id % 3 === Number(kind)).length
+        expect(Math.abs(drawn - (count * (to - from)) / 16)).toBeLessThan(2)
+      }
+    }
+  }
+})

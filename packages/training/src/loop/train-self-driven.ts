@@ -1,6 +1,7 @@
 import { TrainError } from '@aworld-train/protocol'
 import { requireColumn } from '../dataset/task-column.ts'
 import { missingKinds } from './draw-tasks.ts'
+import { mostPrompts } from './group-stream.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
 import { createTrainingLoop } from './training-loop.ts'
 
@@ -59,15 +60,22 @@ export function requireTrainable({ config: { training, sampling }, tasks }: Pick
       `training.samplesPerPrompt is 1 and training.advantage "${training.advantage}": a group of one has nothing to compare with, so nothing would be learnt. Take at least 2 samples of each prompt, or set training.advantage to "none".`,
     )
   }
-  const { firstSamples, samplesPerPrompt } = training
+  const { firstSamples, samplesPerPrompt, teachingPrompts, promptsPerStep } = training
   if (firstSamples !== null && firstSamples >= samplesPerPrompt) {
     refuse(
       `training.firstSamples is ${firstSamples} and training.samplesPerPrompt ${samplesPerPrompt}, so that no rollout could be left out; take fewer first samples.`,
     )
   }
-  if (firstSamples !== null && training.advantage === 'none') {
+  for (const [key, value] of Object.entries({ firstSamples, teachingPrompts })) {
+    if (value === null || training.advantage !== 'none') continue
     refuse(
-      `training.firstSamples is ${firstSamples} and training.advantage "none", with which solved samples teach too; leave training.firstSamples out, or compare the samples of a group ("group-relative").`,
+      `training.${key} is ${value} and training.advantage "none", with which samples teach whatever the others of their group earn; leave training.${key} out, or compare the samples of a group ("group-relative").`,
+    )
+  }
+  const most = mostPrompts(training)
+  if (teachingPrompts !== null && most < Math.max(teachingPrompts, promptsPerStep)) {
+    refuse(
+      `A step draws ${most} prompts at most (training.maxPrompts), fewer than training.promptsPerStep, which is ${promptsPerStep}, or training.teachingPrompts, which is ${teachingPrompts}; raise training.maxPrompts.`,
     )
   }
   if (training.stratify) {

@@ -29,7 +29,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
   const { sampling } = config
   const training = withWarmup(config.training, steps)
   const record = createRunRecord(options)
-  const { committed, policy, state, checkpoints, emit, warn } = record
+  const { committed, policy, state, checkpoints, emit, warn, warnOnce } = record
   const limits = toLimits(config.limits)
 
   const requests = { tasks: options.tasks, seed: options.seed, training, sampling, limits, policy, kindKey: config.evaluation.kindKey }
@@ -41,6 +41,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     requestsOf: (drawn) => groupRequests(drawn, requests),
     record,
     store,
+    isTeaching: (episodes) => assembleBatch([episodes], training, policy).metrics.groupsWithVariance > 0,
     onEvent: emit,
     signal: options.signal,
   })
@@ -109,6 +110,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     else if (updated.metrics.gradNorm === 0)
       warn('BATCH_WITHOUT_GRADIENT', `Step ${step} trained nothing: every derivative of its loss is 0.`)
     else if (batch.metrics.groupsOfOne > 0) warn('GROUP_OF_ONE', groupsOfOne(step, batch, episodeGroups.flat()))
+    if (batch.metrics.groupsWithVariance < (training.teachingPrompts ?? 0)) warnOnce('STEP_NOT_FILLED', notFilled(step, batch, training))
     state.trainedTokens += updated?.trainedTokens ?? 0
     const weightVersion = updated ? await state.timed('publish', record.publish) : engine.weightVersion()
     groups.clock.train(episodeGroups.flat().map(({ timing }) => timing))
@@ -121,6 +123,9 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       learningRate,
       ...(difference === null ? {} : { maxLogprobDifference: difference }),
       ...stalenessOf(step, taken),
+      ...(training.teachingPrompts !== null && {
+        groupsDrawn: [...taken, ...groups.left()].filter(({ admitted }) => admitted === step).length,
+      }),
       ...(training.firstSamples !== null && earlyEnds(taken, training.samplesPerPrompt)),
       ...defined({ truncatedRatios: updated?.truncatedRatios, durationRatio: groups.clock.durationRatio() }),
       slotsUsed: groups.clock.slotsUsed(),
@@ -196,6 +201,9 @@ function withoutGradient(step: number, { metrics }: Batch, episodes: readonly Ep
 const groupsOfOne = (step: number, { metrics }: Batch, episodes: readonly Episode[]) =>
   `${metrics.groupsOfOne} of ${metrics.groups} groups of step ${step} have a single scored episode, which has no advantage. ` +
   remedyOf(episodes, 'Use at least 2 samples per prompt.')
+
+const notFilled = (step: number, { metrics }: Batch, { teachingPrompts }: TrainingSettings) =>
+  `Of the ${metrics.groups} groups of step ${step}, the most that training.maxPrompts allows, ${metrics.groupsWithVariance} teach and not the ${teachingPrompts} of training.teachingPrompts; the step trains those, and so do later ones, of which this is not said again. Take tasks that the policy solves sometimes, or less in training.teachingPrompts.`
 
 /** More samples are no remedy for what fails. */
 function remedyOf(episodes: readonly Episode[], otherwise: string): string {

@@ -14,7 +14,7 @@ import { trainSelfDriven } from './train-self-driven.ts'
 
 let directory: string
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'aworld-train-solved-'))
+  directory = mkdtempSync(join(tmpdir(), 'aworld-train-waves-'))
 })
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
@@ -65,6 +65,7 @@ function startProcess(store: Store, { training = {}, reward = countUp, beforeRol
 
 type GroupEnd = Extract<RunEvent, { type: 'group-end' }>
 const endsOf = (store: Store) => store.events.filter((event): event is GroupEnd => event.type === 'group-end')
+const endedOf = (store: Store) => new Set(endsOf(store).map(({ group }) => group))
 
 describe('firstSamples', () => {
   it('starts the rest of a group unless its first samples are all solved, and says what was not started', async () => {
@@ -162,7 +163,8 @@ describe('firstSamples', () => {
       const { ledger } = await startProcess(store)
       expect(outcomeOf(store)).toEqual(outcomeOf(whole))
       expect(ledger).toEqual(expected.ledger)
-      expect(endsOf(store).map(({ group }) => group).toSorted()).toEqual(endsOf(whole).map(({ group }) => group).toSorted())
+      expect(endedOf(store)).toEqual(endedOf(whole))
+      expect(endsOf(store)).toHaveLength(endsOf(whole).length)
     }
     const backwards = createMemoryStore(join(directory, 'backwards'))
     const { engine, learner } = createBigramPolicy(9)
@@ -190,8 +192,152 @@ describe('firstSamples', () => {
 
   it.each([
     [{ firstSamples: 8 }, /firstSamples is 8 and training\.samplesPerPrompt 8.*fewer first samples/],
-    [{ firstSamples: 4, advantage: 'none' }, /firstSamples is 4 and training\.advantage "none".*solved samples teach too/],
+    [{ firstSamples: 4, advantage: 'none' }, /firstSamples is 4 and training\.advantage "none".*samples teach whatever/],
   ])('refuses what it can do nothing with (%#)', async (training, message) => {
+    const refused = startProcess(createMemoryStore(directory), { training })
+    await expect(refused).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringMatching(message) })
+  })
+})
+
+/** Groups of a task teach where its number is odd, are solved where it is 2 or 6, and fail where it is 4 or 8. */
+const oddTeach: Reward = ({ task, sample }) => {
+  const token = task.data['token'] as number
+  return token % 2 === 1 ? sample % 2 : token % 4 === 2 ? 1 : 0
+}
+const fill = { firstSamples: null, samplesPerPrompt: 4, teachingPrompts: 4, maxPrompts: 12 }
+/** Groups of each step, by their draw, in the order of draws. */
+const drawsOf = (store: Store) =>
+  store.steps().map(({ step }) => [
+    ...new Set(
+      store.samples
+        .filter((row) => row.step === step)
+        .map(({ rollout }) => rollout.split('/').slice(1, 3).map(Number))
+        .map(([batch, position]) => (batch! - 1) * 4 + position!),
+    ),
+  ])
+const warningsOf = (store: Store, code: string) => store.events.filter((event) => event.type === 'warning-raised' && event.code === code)
+
+describe('teachingPrompts', () => {
+  it('draws in place of groups that teach nothing until enough teach, each wave once the one before has ended', async () => {
+    const store = createMemoryStore(directory)
+    const { curve, ledger } = await startProcess(store, { training: { ...fill, steps: 6 }, reward: oddTeach })
+    expect(curve.map(({ metrics }) => metrics['groupsWithVariance'])).toEqual([4, 4, 4, 4, 4, 4])
+    expect(curve.map(({ metrics }) => metrics['groups'])).toEqual(curve.map(({ metrics }) => metrics['groupsDrawn']))
+    expect(curve.every(({ metrics }) => metrics['groupsDrawn']! > 4)).toBe(true)
+    const draws = drawsOf(store).flat()
+    expect(draws).toEqual(draws.map((_, index) => index))
+    expect(ledger.unexplained).toBe(0)
+    expect(warningsOf(store, 'STEP_NOT_FILLED')).toEqual([])
+  })
+
+  it.each<[string, Reward, number]>([
+    ['solved', () => 1, 0],
+    ['unsolved', () => 0, 0],
+    ['solved but for one', ({ task, sample }) => (task.data['token'] === 1 ? sample % 2 : 1), 2],
+  ])('ends at `maxPrompts` where tasks are all %s, trains what teaches, and warns once', async (_, reward, least) => {
+    const store = createMemoryStore(directory)
+    const { curve, ledger, status } = await startProcess(store, { training: { ...fill, steps: 3 }, reward })
+    expect(status).toBe('finished')
+    expect(curve.map(({ metrics }) => metrics['groupsDrawn'])).toEqual([12, 12, 12])
+    const teaching = curve.map(({ metrics }) => metrics['groupsWithVariance']!)
+    expect(Math.max(...teaching)).toBe(least)
+    expect(curve.map(({ metrics }) => metrics['trainedTokens'])).toEqual(teaching.map((groups) => 4 * groups))
+    expect(warningsOf(store, 'STEP_NOT_FILLED')).toEqual([
+      expect.objectContaining({ message: expect.stringMatching(/^Of the 12 groups of step 1, .* \d teach and not the 4 /) }),
+    ])
+    expect(ledger.unexplained).toBe(0)
+  })
+
+  it('ends at twice `promptsPerStep` by default, and draws tasks again where there are fewer', async () => {
+    const store = createMemoryStore(directory)
+    const options = { tasks: tasks.slice(0, 3) }
+    const { curve, ledger } = await startProcess(store, { training: { ...fill, maxPrompts: null, steps: 2 }, reward: () => 0, options })
+    expect(curve.map(({ metrics }) => metrics['groupsDrawn'])).toEqual([8, 8])
+    const samples = Map.groupBy(store.episodes(), ({ taskId }) => taskId)
+    for (const episodes of samples.values()) expect(new Set(episodes.map(({ sample }) => sample)).size).toBe(episodes.length)
+    expect(samples.size).toBe(3)
+    expect(ledger.unexplained).toBe(0)
+  })
+
+  it('takes no group for teaching whose only differences are rollouts that failed', async () => {
+    const store = createMemoryStore(directory)
+    const { curve } = await startProcess(store, {
+      training: { ...fill, steps: 1 },
+      reward: (request) => (placeOf(request) === 0 ? null : 0),
+    })
+    expect(curve[0]!.metrics).toMatchObject({ groupsDrawn: 12, groupsWithVariance: 0, failedEpisodes: 12 })
+  })
+
+  it('stops where every rollout fails, and draws the groups anew in the next process', async () => {
+    const store = createMemoryStore(directory)
+    const failing = startProcess(store, { training: { ...fill, steps: 1 }, reward: () => null })
+    await expect(failing).rejects.toMatchObject({ code: 'TRAINER_EMPTY_BATCH' })
+    const { ledger, curve } = await startProcess(store, { training: { ...fill, steps: 1 }, reward: oddTeach })
+    expect(curve[0]!.metrics['groupsDrawn']).toBe(12)
+    expect([...store.episodes()].filter(({ group }) => group.startsWith('train/1.1/'))).toHaveLength(16)
+    expect(ledger.unexplained).toBe(0)
+  })
+
+  it('makes the same bits after it died at any point, between waves too', async () => {
+    const training = { ...fill, samplesPerPrompt: 8, firstSamples: 4 }
+    const whole = createMemoryStore(join(directory, 'whole'))
+    const expected = await startProcess(whole, { training })
+    const outcomeOf = (store: Store) => store.steps().map(({ rollouts, metrics }) => [rollouts, metrics['loss'], metrics['groupsDrawn']])
+    expect(new Set(whole.steps().map(({ metrics }) => metrics['groupsDrawn'])).size).toBeGreaterThan(1)
+    for (const rollout of [1, 16, 17, 28, 40, 63, 90, 130, 131, 200]) {
+      const store = createMemoryStore(join(directory, `died-${rollout}`))
+      let left = rollout
+      const beforeRollout = () => {
+        if (left-- === 0) throw new Error('killed')
+      }
+      await expect(startProcess(store, { training, beforeRollout })).rejects.toThrow('killed')
+      const { ledger } = await startProcess(store, { training })
+      expect(outcomeOf(store)).toEqual(outcomeOf(whole))
+      expect(ledger).toEqual(expected.ledger)
+    }
+  })
+
+  it('goes on with a wave that was drawn, though what was lost before it teaches when it runs again', async () => {
+    const store = createMemoryStore(directory)
+    const training = { ...fill, steps: 1 }
+    const outage: Reward = (request) => (placeOf(request) > 0 ? 'lost' : 1)
+    await expect(startProcess(store, { training, reward: outage })).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
+    const { curve, ledger, rollouts } = await startProcess(store, { training, reward: ({ sample }) => sample % 2 })
+    expect(curve[0]!.metrics).toMatchObject({ groups: 12, groupsWithVariance: 12 })
+    expect([rollouts, ledger.unexplained]).toEqual([48, 0])
+  })
+
+  it.each([
+    { hardStaleness: false, second: [3, 4, 5] },
+    { hardStaleness: true, second: [3, 4, 5, 6, 7] },
+  ])('leaves groups that teach to the next step where they may be ahead (hard: $hardStaleness)', async ({ hardStaleness, second }) => {
+    const store = createMemoryStore(directory)
+    const training = { ...fill, teachingPrompts: 3, maxStaleness: 1, hardStaleness, steps: 6 }
+    const { curve, ledger } = await startProcess(store, { training, reward: ({ sample }) => sample % 2 })
+    const draws = drawsOf(store)
+    expect(draws.slice(0, 2)).toEqual([[0, 1, 2], second])
+    expect(draws.flat()).toEqual(draws.flat().map((_, index) => index))
+    if (hardStaleness) expect(Math.max(...curve.map(({ metrics }) => metrics['mostStaleness']!))).toBe(1)
+    expect(ledger).toMatchObject({ unexplained: 0, untrained: {} })
+  })
+
+  it('trains all that is open in the last step, of which waves go on', async () => {
+    const store = createMemoryStore(directory)
+    const training = { ...fill, maxStaleness: 2, steps: 3 }
+    const { curve, ledger } = await startProcess(store, { training, reward: oddTeach })
+    const draws = drawsOf(store).flat()
+    expect(draws.toSorted((a, b) => a - b)).toEqual(draws.map((_, index) => index))
+    expect([...store.episodes()]).toHaveLength(4 * draws.length)
+    expect(curve.at(-1)!.metrics['groupsWithVariance']).toBeGreaterThanOrEqual(4)
+    expect(ledger).toMatchObject({ unexplained: 0 })
+    expect(ledger.untrained).not.toHaveProperty('in-flight')
+  })
+
+  it.each([
+    [{ ...fill, advantage: 'none' }, /teachingPrompts is 4 and training\.advantage "none"/],
+    [{ ...fill, maxPrompts: 3 }, /draws 3 prompts at most \(training\.maxPrompts\), fewer than training\.promptsPerStep, which is 4/],
+    [{ ...fill, teachingPrompts: 13 }, /draws 12 prompts at most .* training\.teachingPrompts, which is 13/],
+  ])('refuses what no step could do (%#)', async (training, message) => {
     const refused = startProcess(createMemoryStore(directory), { training })
     await expect(refused).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringMatching(message) })
   })
