@@ -27,6 +27,9 @@ it('makes a project, from a checkout, that uses the checkout: it type-checks, pa
   const page = readFileSync(join(repository, 'docs/1.start/first-agent.md'), 'utf8')
   const [, program = ''] = /```ts\n((?:(?!```)[\s\S])*new AgentTrainer\(training\)[\s\S]*?)```/.exec(page) ?? []
   writeFileSync(join(project, 'train.ts'), program)
+  const [, shortProgram = ''] = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(repository, 'README.md'), 'utf8')) ?? []
+  expect(shortProgram).toContain('steps: 25')
+  writeFileSync(join(project, 'short.ts'), shortProgram.replace('steps: 25', 'steps: 1'))
   expect(await runNpm(['exec', '--', 'tsc', '--noEmit'], project)).toEqual({ code: 0, output: '' })
   expect(await runNpm(['test'], project)).toMatchObject({ code: 0, output: expect.stringMatching(/Tests .*3 passed/) })
 
@@ -38,8 +41,10 @@ it('makes a project, from a checkout, that uses the checkout: it type-checks, pa
 
   const configuration = join(project, 'aworld-train.config.ts')
   writeFileSync(configuration, readFileSync(configuration, 'utf8').replace('steps: 25', 'steps: 1'))
-  const byProgram = await runNode(['train.ts'], project)
-  expect(byProgram).toMatchObject({ code: 0, output: expect.stringMatching(/^held-out reward [\d.]+ before, [\d.]+ after$/m) })
+  for (const file of ['train.ts', 'short.ts']) {
+    const byProgram = await runNode([file], project)
+    expect(byProgram).toMatchObject({ code: 0, output: expect.stringMatching(/^held-out reward [\d.]+ before, [\d.]+ after$/m) })
+  }
 }, 120_000)
 
 it('names every package that the files of a project import, or the page that goes on from them', async () => {

@@ -7,13 +7,13 @@ import { repository } from './support/run-cli.ts'
 
 const example = join(repository, 'examples/periodic-table')
 
-/** The first program of the README. */
+/** The first program of the page about the main example. */
 async function readProgram(): Promise<string> {
-  const [, code] = /```ts\n([\s\S]*?)```/.exec(await readFile(join(repository, 'README.md'), 'utf8')) ?? []
+  const [, code] = /```ts\n([\s\S]*?)```/.exec(await readFile(join(repository, 'docs/3.guides/periodic-table.md'), 'utf8')) ?? []
   return code ?? ''
 }
 
-it('the program of the README trains the main example, in one step on eight held-out tasks', async () => {
+it('the program of the page trains the main example, in one step on eight held-out tasks', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'aworld-train-readme-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
   await cp(example, folder, { recursive: true, filter: (path) => !/node_modules|\/runs/.test(path) })
@@ -39,7 +39,16 @@ it('the program of the README trains the main example, in one step on eight held
   )
 }, 60_000)
 
-it('every page that a page links to is there', async () => {
+/** The anchors that GitHub gives the headings of a page. */
+const anchorsOf = (page: string) =>
+  Array.from(page.replaceAll(/```[\s\S]*?```/g, '').matchAll(/^#+ (.*)$/gm), ([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+
+it('every page that a page links to is there, with the heading that it names', async () => {
   const pages = [
     'README.md',
     'CONTRIBUTING.md',
@@ -50,15 +59,10 @@ it('every page that a page links to is there', async () => {
   const missing: string[] = []
   for (const page of pages.filter((name) => name.endsWith('.md'))) {
     const text = await readFile(join(repository, page), 'utf8')
-    for (const [, target] of text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)) {
-      const file = join(repository, page, '..', target as string)
-      if (
-        await readFile(file).then(
-          () => false,
-          () => true,
-        )
-      )
-        missing.push(`${page} -> ${target}`)
+    for (const [, target = '', anchor] of text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)) {
+      const linked = await readFile(target === '' ? join(repository, page) : join(repository, page, '..', target), 'utf8').catch(() => null)
+      if (linked === null) missing.push(`${page} -> ${target}`)
+      else if (anchor !== undefined && !anchorsOf(linked).includes(anchor)) missing.push(`${page} -> ${target}#${anchor}`)
     }
   }
   expect(missing).toEqual([])
