@@ -58,8 +58,15 @@ export function groupsOf({ rows, tasks, samples }: RolloutList, evaluations: rea
 
 type Verdict = 'teaches' | 'nothing' | 'waiting' | 'learned' | 'unlearned' | 'same'
 
-/** The verdict on a group: what it taught and why, or how a held-out task has changed between the first and the last of `compared`. */
-export function verdictOf(group: Group, compared: readonly [first: string, last: string] | null): { name: Verdict; why: string } {
+/**
+ * The verdict on a group: what it taught and why, or how a held-out task has changed between the first and the last of `compared`.
+ * `samplesPerPrompt` is the size of a group that does not end early, and `null` where none may.
+ */
+export function verdictOf(
+  group: Group,
+  compared: readonly [first: string, last: string] | null,
+  samplesPerPrompt: number | null = null,
+): { name: Verdict; why: string } {
   const rewards = group.rows.map(({ reward }) => reward ?? 0)
   if (group.rows[0]!.split !== 'train') return change(group, compared)
   const right = rewards.filter((reward) => reward >= 1).length
@@ -68,8 +75,10 @@ export function verdictOf(group: Group, compared: readonly [first: string, last:
     return { name: 'waiting', why: done < group.rows.length ? `${done} of ${group.rows.length} done` : 'not trained yet' }
   }
   const reason = group.samples.find((sample) => sample?.reason)?.reason
-  if (group.samples.some((sample) => sample && sample.reason === null))
-    return { name: 'teaches', why: `${right} of ${rewards.length} right` }
+  const isTrained = group.samples.some((sample) => sample && sample.reason === null)
+  if (samplesPerPrompt !== null && rewards.length < samplesPerPrompt)
+    return { name: isTrained ? 'teaches' : 'nothing', why: `${rewards.length} of ${samplesPerPrompt}, solved` }
+  if (isTrained) return { name: 'teaches', why: `${right} of ${rewards.length} right` }
   if (reason === 'group-of-one') return { name: 'nothing', why: 'one sample, nothing to compare with' }
   if (reason === 'zero-variance-group')
     return {

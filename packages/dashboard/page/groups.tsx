@@ -95,10 +95,18 @@ const titles: Readonly<Record<string, string>> = {
   unlearned: 'Unlearned',
 }
 
-function GroupRow({ group, isChosen, compared }: { group: Group; isChosen: boolean; compared: readonly [string, string] | null }) {
+interface GroupRowProps {
+  readonly group: Group
+  readonly isChosen: boolean
+  readonly compared: readonly [string, string] | null
+  /** What a group has that does not end early; `null` where none does. */
+  readonly samplesPerPrompt: number | null
+}
+
+function GroupRow({ group, isChosen, compared, samplesPerPrompt }: GroupRowProps) {
   const isHeldOut = group.rows[0]!.split !== 'train'
   const { mean, deviation } = spread(group.rows.map(({ reward }) => reward ?? 0))
-  const { name, why } = verdictOf(group, compared)
+  const { name, why } = verdictOf(group, compared, samplesPerPrompt)
   const advantages = group.samples.flatMap((sample) =>
     sample && sample.reason === null && sample.advantage !== null ? [sample.advantage] : [],
   )
@@ -191,7 +199,8 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
     c: () => first !== undefined && partner !== null && go(hrefs.compare(first, partner)),
   }
   useKeys(keys, isAnswered(list))
-  const training = summary.settings['training'] as { steps?: number } | undefined
+  const training = summary.settings['training'] as { steps?: number; firstSamples?: number | null; samplesPerPrompt?: number } | undefined
+  const samplesPerPrompt = training?.firstSamples ? (training.samplesPerPrompt ?? null) : null
   const scrubber = (
     <div class="scrubber">
       {split !== null && (
@@ -353,7 +362,13 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
             </thead>
             <tbody>
               {groups.slice(0, mostRows).map((group) => (
-                <GroupRow key={group.id} group={group} isChosen={group === chosen} compared={compared} />
+                <GroupRow
+                  key={group.id}
+                  group={group}
+                  samplesPerPrompt={samplesPerPrompt}
+                  isChosen={group === chosen}
+                  compared={compared}
+                />
               ))}
             </tbody>
             {groups.length > mostRows && (

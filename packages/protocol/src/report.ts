@@ -92,6 +92,8 @@ export const RunReport = z.strictObject({
     attempts: z.int().optional(),
     /** Attempts that were lost with their workers, and begun again. Reports from before it was counted lack it. */
     losses: z.int().optional(),
+    /** Rollouts that were left out because the first samples of their group were all solved; absent without `training.firstSamples`. */
+    notStarted: z.int().optional(),
     episodesByStopReason: z.record(z.string(), z.int()),
     ...callCounts,
   }),

@@ -168,7 +168,12 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       failures: store.failures(),
       maxLogprobDifference: greatest(curve.flatMap(({ metrics }) => metrics['maxLogprobDifference'] ?? [])),
       tokenReport,
-      counts: { rollouts, attempts: rollouts + repeatedAttempts, losses, episodesByStopReason: { ...episodesByStopReason }, ...calls },
+      counts: {
+        ...{ rollouts, attempts: rollouts + repeatedAttempts, losses },
+        ...(plan.config.training.firstSamples !== null && { notStarted: total(curve.map(({ metrics }) => metrics['notStarted'] ?? 0)) }),
+        episodesByStopReason: { ...episodesByStopReason },
+        ...calls,
+      },
       times: {
         wallMs,
         cpuMs,
@@ -200,8 +205,9 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
 
 const greatest = (values: readonly number[]) => (values.length === 0 ? null : Math.max(...values))
 
+const total = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
+
 /** Phases with `other`, what of the wall time is in none of them: they add up to it. */
 function allPhases(wallMs: number, phases: Readonly<Record<string, number>>): Record<string, number> {
-  const sum = Object.values(phases).reduce((total, ms) => total + ms, 0)
-  return { ...phases, other: Math.max(0, wallMs - sum) }
+  return { ...phases, other: Math.max(0, wallMs - total(Object.values(phases))) }
 }

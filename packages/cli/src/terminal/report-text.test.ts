@@ -53,6 +53,13 @@ const report: RunReport = {
 const linesAt = (columns: number | undefined, changes: Partial<RunReport> = {}) =>
   renderReport({ ...report, ...changes }, { columns }).split('\n')
 
+it('says how many rollouts were not started', () => {
+  const lines = linesAt(undefined, { counts: { ...report.counts, attempts: 7041, notStarted: 1764 } })
+  expect(lines.find((line) => line.startsWith('counts'))).toMatch(
+    /^counts {3}7040 rollouts in 7041 attempts \(1764 more not started, of solved groups\), 21394 model calls/,
+  )
+})
+
 it('says what each number counts', () => {
   const lines = linesAt(undefined)
   expect(

@@ -141,8 +141,8 @@ function toolCallText({ asked: requested, environment, functions }: RunReport['c
 /** Time over all processes of the run. */
 function timeLines({ times, counts }: RunReport): string[] {
   const seconds = (milliseconds: number) => (milliseconds / 1000).toFixed(1)
-  const { rollouts, attempts = rollouts } = counts
-  const ofRollouts = `${counted(rollouts, 'rollout')}${attempts > rollouts ? ` in ${attempts} attempts` : ''}`
+  const { rollouts, attempts = rollouts, notStarted = 0 } = counts
+  const ofRollouts = `${counted(rollouts, 'rollout')}${attempts > rollouts ? ` in ${attempts} attempts` : ''}${notStarted > 0 ? ` (${notStarted} more not started, of solved groups)` : ''}`
   const phases = Object.entries(times.phasesMs).map(([name, milliseconds]) => `${name} ${seconds(milliseconds)}`)
   return [
     `time     ${seconds(times.wallMs)} s wall, ${seconds(times.cpuMs)} s CPU without the tool servers${phases.length > 0 ? ` (${phases.join(', ')})` : ''}`,
