@@ -53,7 +53,7 @@ const rows: Readonly<Record<string, Convert>> = {
   },
   'algorithm.norm_adv_by_std_in_grpo': () => {},
   'algorithm.use_kl_in_reward': only([false], 'the KL term is part of the loss'),
-  'algorithm.filter_groups.enable': only([false], 'groups without variance are dropped, not sampled again'),
+  'algorithm.filter_groups.enable': only([false], 'training.teachingPrompts draws others in place of groups whose rewards are equal'),
   'algorithm.rollout_correction.rollout_is': only([null, false], 'there is no importance correction'),
   'algorithm.rollout_correction.rollout_rs': only([null, false], 'there is no rejection of samples'),
   'data.train_files': to('data.trainFiles', files),

@@ -190,6 +190,20 @@ describe('firstSamples', () => {
     expect(ledger.untrained['zero-variance-group']).toBe(32)
   })
 
+  it('stops where a group would start its rest', async () => {
+    const store = createMemoryStore(directory)
+    const stop = new AbortController()
+    const setState: Store['setState'] = async (key, value) => {
+      if (key === 'groups-of-step') stop.abort()
+      await store.setState(key, value)
+    }
+    const options = { store: { ...store, setState }, signal: stop.signal }
+    const { status, ledger } = await startProcess(store, { reward: () => 0, options })
+    expect([status, ledger.unexplained]).toEqual(['stopped', 0])
+    expect([...store.episodes()].length).toBeLessThanOrEqual(16)
+    expect((await startProcess(store, { reward: () => 0 })).status).toBe('finished')
+  })
+
   it.each([
     [{ firstSamples: 8 }, /firstSamples is 8 and training\.samplesPerPrompt 8.*fewer first samples/],
     [{ firstSamples: 4, advantage: 'none' }, /firstSamples is 4 and training\.advantage "none".*samples teach whatever/],

@@ -141,6 +141,7 @@ export function createRolloutGroups(options: RolloutGroupsOptions): RolloutGroup
     if (episodes.length < requests.length && !isSolved) {
       change({ stream: completeGroup(current.stream, draw, settings) })
       await save()
+      signal.throwIfAborted()
       return startRollouts()
     }
     if (episodes.every(({ rollout }) => record.isOfEarlierProcess(rollout))) return
