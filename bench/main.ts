@@ -15,6 +15,10 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     description: 'training and sampling tokens per second beside PyTorch on the CPU',
     load: async () => (await import('./suites/engine.ts')).engine,
   },
+  efficiency: {
+    description: 'CPU and tokens of updates and of sampling, with what rows and prompts share computed once and many times',
+    load: async () => (await import('./suites/efficiency.ts')).efficiency,
+  },
   'token-in': {
     description: 'CPU of a call early and late in a conversation of 32,000 tokens',
     load: async () => (await import('./suites/token-in.ts')).tokenIn,
