@@ -2,25 +2,28 @@ import { z } from 'zod'
 import { Sampling } from './sampling.ts'
 import { TrainingTask } from './task.ts'
 
-/** What one rollout may use. Absent is unlimited, but for the defaults of the rollout runner. Queue time never counts. */
-export const RolloutLimits = z.strictObject({
-  maxTurns: z.int().min(1).optional(),
-  /** Tokens sampled over all turns. */
-  maxTokens: z.int().min(1).optional(),
-  /** Tokens of one conversation from its first sampled one on, tool results included. */
-  maxResponseTokens: z.int().min(1).optional(),
-  maxToolCalls: z.int().min(0).optional(),
-  /** US dollars spent on frozen models. */
-  maxCost: z.number().min(0).optional(),
-  /** Prompt and completion tokens of frozen models. */
-  maxFrozenTokens: z.int().min(0).optional(),
-  /** Wall time of one attempt; 120,000 where nobody sets it. */
-  timeoutMs: z.int().min(1).optional(),
-})
-export type RolloutLimits = z.infer<typeof RolloutLimits>
-
 /** How long an attempt may take where nobody says it. */
 export const defaultAttemptMs = 120_000
+
+/** What one rollout may use. Absent is unlimited, but for the defaults of the rollout runner. Queue time never counts. */
+export const RolloutLimits = z.strictObject({
+  maxTurns: z.int().min(1).optional().describe('Turns of the policy in one rollout; a turn is a model call with its tool results.'),
+  maxTokens: z.int().min(1).optional().describe('Tokens that the policy may sample in one rollout, over all its turns.'),
+  maxResponseTokens: z.int().min(1).optional().describe('Tokens of one conversation from the first sampled one on, tool results included.'),
+  maxToolCalls: z.int().min(0).optional().describe('Tool calls of one rollout.'),
+  maxCost: z.number().min(0).optional().describe('US dollars that calls to models that are not trained may cost in one rollout.'),
+  maxFrozenTokens: z
+    .int()
+    .min(0)
+    .optional()
+    .describe('Prompt and completion tokens that calls to models that are not trained may use in one rollout.'),
+  timeoutMs: z
+    .int()
+    .min(1)
+    .optional()
+    .describe(`Wall time of one attempt of a rollout, in milliseconds. Left out, it is ${defaultAttemptMs}.`),
+})
+export type RolloutLimits = z.infer<typeof RolloutLimits>
 
 /**
  * The job: run the agent once on a task. `key` is its name, unique within a run: the same key again is the same rollout. Records

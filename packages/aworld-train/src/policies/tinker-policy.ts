@@ -8,25 +8,40 @@ import type { Policy, PolicyKind } from './policy.ts'
 
 /** The section `tinker` of a configuration. Its `training`, `sampling`, `evaluation` and `limits` stand over those of the configuration. */
 export const TinkerSettings = z.strictObject({
-  /** Address of the service; `TINKER_BASE_URL` where it is left out. The key is in `TINKER_API_KEY` alone. */
-  url: z.string().min(1).nullable().default(null),
-  /** The service's name of the model; may be left out where it has one alone. */
-  baseModel: z.string().min(1).nullable().default(null),
+  url: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Address of the service. `null` takes `TINKER_BASE_URL`. The key of the service is in `TINKER_API_KEY` alone.'),
+  baseModel: z.string().min(1).nullable().default(null).describe("The service's name of the model. `null` takes its only model."),
   lora: z
     .strictObject({
-      rank: z.int().min(1).default(32),
-      /** Which modules have an adapter; the service decides where it is left out. */
-      trainAttention: z.boolean().optional(),
-      trainMlp: z.boolean().optional(),
-      trainUnembedding: z.boolean().optional(),
+      rank: z.int().min(1).default(32).describe('Rank of the adapter. A higher rank has more weights to train.'),
+      trainAttention: z.boolean().optional().describe('Whether the attention has an adapter. Left out, the service decides.'),
+      trainMlp: z.boolean().optional().describe('Whether the MLP has an adapter. Left out, the service decides.'),
+      trainUnembedding: z.boolean().optional().describe('Whether the unembedding has an adapter. Left out, the service decides.'),
     })
     .prefault({}),
-  /** How the service adds up the losses of tokens: `sum` at Thinking Machines' own, `row-mean` elsewhere, unless it is set. */
-  reduction: z.enum(['row-mean', 'sum']).nullable().default(null),
-  /** Milliseconds that a call is tried again for where the service cannot be reached or is overloaded. */
-  patienceMs: z.int().min(1).default(60_000),
-  /** Milliseconds that the result of a request may take, the queue of the service included. */
-  resultMs: z.int().min(1).default(900_000),
+  reduction: z
+    .enum(['row-mean', 'sum'])
+    .nullable()
+    .default(null)
+    .describe(
+      "How the service adds up the losses of tokens. `null` takes `sum` at Thinking Machines' own service and `row-mean` elsewhere.",
+    ),
+  patienceMs: z
+    .int()
+    .min(1)
+    .default(60_000)
+    .describe(
+      'Time that a call is tried again for, in milliseconds, where the service cannot be reached or is overloaded. The run then ends with `POLICY_UNAVAILABLE`.',
+    ),
+  resultMs: z
+    .int()
+    .min(1)
+    .default(900_000)
+    .describe('Time that the result of a request may take, in milliseconds, the queue of the service included.'),
 })
 export type TinkerSettings = z.infer<typeof TinkerSettings>
 

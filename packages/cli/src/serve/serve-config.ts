@@ -5,11 +5,11 @@ import {
   CallSettings,
   ExecutorSettings,
   FrozenModelSettings,
+  LocalConfig,
   PublicUrl,
   Secret,
   TlsFiles,
   ToolAnswerSettings,
-  UnfinishedReward,
 } from '@aworld-train/training'
 import { z } from 'zod'
 
@@ -19,82 +19,101 @@ const longestMs = 2 ** 31 - 1
 const ms = z.int().min(1).max(longestMs)
 const count = z.int().min(1)
 
-/** Where a server listens. Beyond loopback it needs `tls`, or `insecure: true` where the network is trusted. */
+const { history, templateArguments, maxPromptBytes } = LocalConfig.shape.model.unwrap().shape
+const { simd, threads } = LocalConfig.shape.engine.unwrap().shape
+const { insecure } = LocalConfig.shape.gateway.unwrap().shape
+
+/** Where a server listens. */
 const listener = {
-  host: z.string().min(1).default('127.0.0.1'),
-  tls: TlsFiles.nullable().default(null),
-  insecure: z.boolean().default(false),
-  /** Names beside those of loopback that requests may be for, where it listens on loopback without `tls`, such as that of a proxy before it. */
+  host: z
+    .string()
+    .min(1)
+    .default('127.0.0.1')
+    .describe('Address that the server listens on. Beyond loopback it needs `tls`, or `insecure` on a network that you trust.'),
+  tls: TlsFiles.nullable().default(null).describe('Certificate of the server, for HTTPS. `null` speaks plain HTTP.'),
+  insecure,
   allowedHosts: z
     .array(z.string().regex(/^([\w.-]+|\[[\da-f:]+\])$/i, 'must be a name alone, such as gateway.example, without scheme and port'))
-    .default([]),
+    .default([])
+    .describe(
+      'Host names that requests may be for, beside those of loopback, such as that of a proxy. It holds on loopback without `tls`; a request for another name gets 421.',
+    ),
 }
 
 export const GatewaySettings = z.strictObject({
   ...listener,
   ...CallSettings.shape,
-  port: port.default(8080),
-  /** The address in the URLs of agents, where it differs from the one that the server listens on, such as the name in the certificate. */
-  publicUrl: PublicUrl.nullable().default(null),
-  /** Opens sessions over HTTP; `null` takes a random one and prints it. */
-  adminToken: Secret.nullable().default(null),
+  port: port.default(8080).describe('Port of the gateway. 0 takes any free one.'),
+  publicUrl: PublicUrl.nullable()
+    .default(null)
+    .describe(
+      'Address in the URLs of agents, where it differs from the one that the server listens on, such as the name in the certificate.',
+    ),
+  adminToken: Secret.nullable()
+    .default(null)
+    .describe('Token that opens sessions over HTTP and updates weights. `null` takes a random one and prints it.'),
   limits: z
     .strictObject({
-      maxSockets: count.default(32_768),
-      /** `null`: 8 x `maxPromptBytes` of the model with the largest and at least 1 MiB; 64 MiB beside models that render on their own side. */
-      maxBodyBytes: count.nullable().default(null),
+      maxSockets: count.default(32_768).describe('Connections at once. Another one is closed.'),
+      maxBodyBytes: count
+        .nullable()
+        .default(null)
+        .describe(
+          'Largest body of a request, in bytes. A larger one is answered 413 unread. `null` allows 8 times the `maxPromptBytes` of the model with the largest, and at least 1 MiB; beside models that render on their own side it allows 64 MiB.',
+        ),
       maxHeaderBytes: z
         .int()
         .min(1024)
-        .default(32 * 1024),
-      headersTimeoutMs: ms.default(30_000),
-      requestTimeoutMs: ms.default(300_000),
-      keepAliveTimeoutMs: ms.default(75_000),
-      keepAwakeMs: ms.default(60_000),
-      abortGraceMs: ms.default(5_000),
-      /** Sessions over HTTP that are open at once. */
-      maxSessions: count.default(10_000),
-      /** Memory for the records of sessions that have ended, each kept for ten minutes; the oldest make room. */
-      maxKeptBytes: count.default(256 * 1024 * 1024),
+        .default(32 * 1024)
+        .describe('Size that the headers of a request may have together, in bytes.'),
+      headersTimeoutMs: ms.default(30_000).describe('Time that a client has to send its headers, in milliseconds.'),
+      requestTimeoutMs: ms
+        .default(300_000)
+        .describe('Time that a client has to send its whole request, in milliseconds. The answer has no time limit.'),
+      keepAliveTimeoutMs: ms.default(75_000).describe('Time after which an idle connection is closed, in milliseconds.'),
+      keepAwakeMs: ms
+        .default(60_000)
+        .describe(
+          'Time between two bytes of white space that a waiting call is sent, in milliseconds, so that its client does not give up.',
+        ),
+      abortGraceMs: ms
+        .default(5_000)
+        .describe(
+          'Time that the gateway waits for an aborted call of an engine, or for a client that does not read its answer, in milliseconds.',
+        ),
+      maxSessions: count.default(10_000).describe('Sessions over HTTP that are open at once. Another one is refused.'),
+      maxKeptBytes: count
+        .default(256 * 1024 * 1024)
+        .describe('Memory for the records of sessions that have ended, in bytes. Each is kept for ten minutes; the oldest make room.'),
     })
     .prefault({}),
 })
-
-/** Variables for every rendering of the chat template, such as `{ enable_thinking: false }`. */
-const templateArguments = z.record(z.string().min(1), z.json()).default({})
-
-/** Prompts of more bytes are refused before they are encoded, as too long for the context; `null`: 16 for each token of context. */
-const maxPromptBytes = count.nullable().default(null)
 
 const toolAnswers = ToolAnswerSettings.prefault({})
 const { malformedCalls } = AgentSettings.shape
 /** What the gateway makes of prompts and answers of a model that it renders for. */
 const rendered = { maxPromptBytes, toolAnswers, malformedCalls }
 
-const LocalModel = z.strictObject({
-  kind: z.literal('local'),
-  /** Hugging Face folder of the model. */
-  path: z.string().min(1),
-  simd: z.enum(['auto', 'plain', 'relaxed']).default('auto'),
-  /** Worker threads; `null`: the machine's parallelism, at most 8. */
-  threads: count.nullable().default(null),
-  /** Calls that sample at once; `null`: what fits into a gigabyte, at most 64. */
-  maxRows: count.nullable().default(null),
-  templateArguments,
-  ...rendered,
-})
+const LocalModel = z
+  .strictObject({
+    kind: z.literal('local').describe('A model of the engine in the box.'),
+    path: z.string().min(1).describe('Folder of the model in the form of Hugging Face.'),
+    simd,
+    threads,
+    maxRows: count.nullable().default(null).describe('Calls that sample at once. `null` allows what fits into a gigabyte, at most 64.'),
+    templateArguments,
+    ...rendered,
+  })
+  .describe('A model that the engine in the box samples, in this process.')
 
 export const RemoteLimits = z.strictObject({
-  /** Calls of one server at once, which are also its sockets. */
-  maxInFlight: count.default(256),
-  /** Calls that wait for a place. */
-  maxWaiting: count.default(8_192),
-  probeIntervalMs: ms.default(5_000),
-  unavailableMs: ms.default(10_000),
+  maxInFlight: count.default(256).describe('Calls of one server at once, which are also its sockets.'),
+  maxWaiting: count.default(8_192).describe('Calls that wait for a server. Another one is refused with `POLICY_RATE_LIMITED`.'),
+  probeIntervalMs: ms.default(5_000).describe('Time between two checks of whether a server is well, in milliseconds.'),
+  unavailableMs: ms.default(10_000).describe('Time that a call waits while no server is well, in milliseconds.'),
 })
 
 const remote = {
-  /** Base URLs of the servers, all with the same weights. */
   urls: z
     .array(
       z
@@ -102,51 +121,99 @@ const remote = {
         .regex(/^https?:\/\//, 'must begin with http:// or https://')
         .regex(/(?<!\/v1\/*)$/, 'must end before /v1'),
     )
-    .min(1),
-  /** `token`: the gateway renders and sends token ids. `chat`: requests pass through and the server reports ids. */
-  mode: z.enum(['token', 'chat']).default('token'),
-  /** Folder with the model's tokenizer, template and config.json; for `token`. */
-  folder: z.string().min(1).nullable().default(null),
+    .min(1)
+    .describe('Base URLs of the servers, without `/v1`. All of them have the same weights.'),
+  mode: z
+    .enum(['token', 'chat'])
+    .default('token')
+    .describe('`token`: the gateway renders and sends token ids. `chat`: requests pass through, and the server reports the ids.'),
+  folder: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe("Folder with the model's tokenizer, chat template and `config.json`. `mode: token` needs it."),
   templateArguments,
-  /** Longest conversation in tokens; `null`: that of config.json in `folder`. */
-  contextLength: count.nullable().default(null),
+  contextLength: count
+    .nullable()
+    .default(null)
+    .describe('Longest conversation, in tokens. `null` takes that of `config.json` in `folder`.'),
   ...rendered,
-  /** Name that the servers know the model or the adapter by; `null`: its name here. */
-  served: z.string().min(1).nullable().default(null),
-  /** Name of the LoRA adapter that the model is, beside another model of the same servers; `null`: the base weights. */
-  policy: z.string().min(1).max(512).nullable().default(null),
-  apiKey: Secret.nullable().default(null),
-  /** Limits that models of the same servers share; set them at the first model that names the servers. */
+  served: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Name that the servers have for the model or the adapter. `null` takes its name here.'),
+  policy: z
+    .string()
+    .min(1)
+    .max(512)
+    .nullable()
+    .default(null)
+    .describe('Name of the LoRA adapter that this model is, beside another model of the same servers. `null` means the base weights.'),
+  apiKey: Secret.nullable().default(null).describe('Key that the servers ask for. `null` sends none.'),
   limits: RemoteLimits.prefault({}),
 }
-const VllmModel = z.strictObject({
-  kind: z.literal('vllm'),
-  ...remote,
-  /** Of token engines: `generate` says which weights sampled which token and needs `--enable-scale-out`; every vLLM serves `completions`. */
-  route: z.enum(['generate', 'completions']).default('generate'),
-  /** What loads new weights: our extension of the worker, or vLLM's own method. */
-  loadMethod: z.enum(['sync_from_dir', 'reload_weights']).default('sync_from_dir'),
-})
-const SglangModel = z.strictObject({ kind: z.literal('sglang'), ...remote })
-const FrozenModel = FrozenModelSettings.extend({ kind: z.literal('frozen') })
+const VllmModel = z
+  .strictObject({
+    kind: z.literal('vllm').describe('A model on vLLM servers.'),
+    ...remote,
+    route: z
+      .enum(['generate', 'completions'])
+      .default('generate')
+      .describe(
+        'Route of vLLM that samples, with `mode: token`: `generate` says which weights sampled which token, and needs `--enable-scale-out`; every vLLM has `completions`.',
+      ),
+    loadMethod: z
+      .enum(['sync_from_dir', 'reload_weights'])
+      .default('sync_from_dir')
+      .describe("Method that loads new weights: our extension of vLLM's worker (`sync_from_dir`), or vLLM's own (`reload_weights`)."),
+  })
+  .describe('A model that vLLM servers sample. Models of the same servers share `limits`; set them at the first of them.')
+const SglangModel = z
+  .strictObject({ kind: z.literal('sglang').describe('A model on SGLang servers.'), ...remote })
+  .describe('A model that SGLang servers sample. Models of the same servers share `limits`; set them at the first of them.')
+const FrozenModel = FrozenModelSettings.extend({ kind: z.literal('frozen').describe('A model of a third party.') }).describe(
+  'A model of a third party, which is recorded as text and never trained.',
+)
 
 /** A model that a driver samples, which is a trainer in a process of its own: it connects to `/v1/channel` on the port of `rollouts`. */
-export const ChannelModel = z.strictObject({
-  kind: z.literal('channel'),
-  /** Hugging Face folder of its tokenizer and template; `null`: the trainer sends the files. */
-  path: z.string().min(1).nullable().default(null),
-  /** Rows that the trainer gets of an episode: every branch, the one that ended last, or the longest. */
-  rows: RowSelection.default('all'),
-  /** Whether an episode that ended at a limit is trained with its reward, or fails. */
-  incompleteEpisodes: z.enum(['train', 'exclude']).default('train'),
-  /** How long rollouts of a lost connection are kept. */
-  graceMs: z.int().min(0).max(longestMs).default(30_000),
-  /** Longest attempt of a rollout, which a submission may shorten; `null`: that of `rollouts.budget`. */
-  rolloutTimeoutMs: ms.nullable().default(null),
-  /** Longest answer of one model call, in tokens; `null`: what is left of a row's response. */
-  maxCompletionTokens: count.nullable().default(null),
-  ...rendered,
-})
+export const ChannelModel = z
+  .strictObject({
+    kind: z.literal('channel').describe('A model of a trainer that connects.'),
+    path: z
+      .string()
+      .min(1)
+      .nullable()
+      .default(null)
+      .describe('Folder of its tokenizer and chat template, in the form of Hugging Face. With `null` the trainer sends these files.'),
+    rows: RowSelection.default('all').describe(
+      'Rows that the trainer gets of an episode: `all` branches, the one that ended `last`, or the `longest`.',
+    ),
+    incompleteEpisodes: z
+      .enum(['train', 'exclude'])
+      .default('train')
+      .describe('Episodes that ended at a limit: `train` gives the trainer their rows and reward, with `exclude` they have failed.'),
+    graceMs: z
+      .int()
+      .min(0)
+      .max(longestMs)
+      .default(30_000)
+      .describe('Time that a trainer has to connect again, in milliseconds. Its rollouts are kept meanwhile, and cancelled after it.'),
+    rolloutTimeoutMs: ms
+      .nullable()
+      .default(null)
+      .describe(
+        'Wall time of one attempt of a rollout, in milliseconds; a submission may shorten it. `null` takes that of `rollouts.budget`.',
+      ),
+    maxCompletionTokens: count
+      .nullable()
+      .default(null)
+      .describe('Tokens that one answer of the model may have. `null` allows what is left of the response of a row.'),
+    ...rendered,
+  })
+  .describe('A model that a trainer samples, in a process of its own. The trainer connects to `/v1/channel` on the port of `rollouts`.')
 export type ChannelModel = z.infer<typeof ChannelModel>
 
 export const ServeModel = z.discriminatedUnion('kind', [LocalModel, VllmModel, SglangModel, FrozenModel, ChannelModel])
@@ -154,11 +221,12 @@ export type ServeModel = z.infer<typeof ServeModel>
 /** A model on servers of others. */
 export type RemoteModel = z.infer<typeof VllmModel> | z.infer<typeof SglangModel>
 
-/** One endless session for plain clients, whose base URL is printed. Above `maxCallsInFlight` they get 503. */
 export const ClientSettings = z.strictObject({
-  /** Every request must carry this key, and the base URL, `…/v1`, survives a restart. With `null` the URL itself is the secret, and differs from start to start. */
-  key: Secret.nullable().default(null),
-  /** With `key`, the path before `/v1`; `null` for none. */
+  key: Secret.nullable()
+    .default(null)
+    .describe(
+      'Key that every request must carry; the base URL, `…/v1`, is then the same after a restart. With `null` the URL itself is the secret, and every start has another.',
+    ),
   path: z
     .string()
     .min(1)
@@ -167,86 +235,113 @@ export const ClientSettings = z.strictObject({
       if (problem) context.addIssue({ code: 'custom', message: problem })
     })
     .nullable()
-    .default(null),
-  maxCallsInFlight: count.default(256),
-  /** Turns that are kept in memory. */
-  maxKeptTurns: count.default(1_000),
+    .default(null)
+    .describe('Path before `/v1` of the base URL, where `clients.key` is set. `null` takes none.'),
+  maxCallsInFlight: count.default(256).describe('Calls of plain clients at once. Another one is answered 503.'),
+  maxKeptTurns: count
+    .default(1_000)
+    .describe('Turns of plain clients that stay in memory, so that a call can continue an earlier one. Beyond it a new record begins.'),
 })
 
 export const RolloutSettings = z.strictObject({
   ...listener,
-  port: port.default(8090),
-  /** The address that workers get, where it differs from the one that the server listens on. */
-  publicUrl: PublicUrl.nullable().default(null),
-  /** Every request of a client or a driver must carry this token. With `null` none is needed on loopback; elsewhere a random one is made and printed. */
-  token: Secret.nullable().default(null),
-  /** The agent: `./agent.ts#name` or `./agent.yaml`. */
-  agent: z.string().min(1),
-  /** Scores episodes: `./reward.ts#name`; with `null` the client or the driver scores them. */
-  reward: z.string().min(1).nullable().default(null),
-  /** What a positional reward gets as `solutionStr`, how long one call may take, and the memory of its process. */
-  rewardSettings: z
-    .strictObject({
-      input: z.enum(['answer', 'full-response']).default('answer'),
-      timeoutMs: ms.default(30_000),
-      memoryMb: z.int().min(16).default(256),
-      unfinished: UnfinishedReward,
-    })
-    .prefault({}),
-  /** Dataset with the answers that the reward compares with; a rollout of a task that is not there is refused. Without it every answer is `null`. */
-  answers: z.string().min(1).nullable().default(null),
-  /** Folders whose files tasks may name in `files`, links resolved; a rollout whose task names another file is refused. */
-  taskFiles: z.array(z.string().min(1)).default([]),
-  /** Rollouts at once; the rest queue. */
-  concurrency: count.default(32),
-  /** Where agents run. */
+  port: port.default(8090).describe('Port of the rollout service. 0 takes any free one.'),
+  publicUrl: PublicUrl.nullable()
+    .default(null)
+    .describe('Address that workers get, where it differs from the one that the server listens on.'),
+  token: Secret.nullable()
+    .default(null)
+    .describe(
+      'Token that every request of a client or a trainer must carry. With `null` none is needed on loopback; elsewhere a random one is made and printed.',
+    ),
+  agent: z.string().min(1).describe('The agent: `./agent.ts#name` or `./agent.yaml`.'),
+  reward: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Function that scores episodes, such as `./reward.ts#name`. With `null` the client or the trainer scores them.'),
+  rewardSettings: LocalConfig.shape.reward.unwrap().omit({ path: true, name: true }).prefault({}),
+  answers: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Dataset with the answers that the reward compares with. A rollout of a task that is not in it is refused. With `null` every answer is `null`.',
+    ),
+  taskFiles: z
+    .array(z.string().min(1))
+    .default([])
+    .describe('Folders whose files a task may name in `files`, with links resolved. A rollout whose task names another file is refused.'),
+  concurrency: count.default(32).describe('Rollouts that run at once, over all workers. The rest wait.'),
   executor: ExecutorSettings.prefault({}),
-  /** New attempts after a temporary failure. */
-  retries: z.int().min(0).default(2),
-  /** Limits of requests that set none. */
+  retries: z.int().min(0).default(2).describe('Times that a rollout begins again after a temporary failure.'),
   budget: RolloutLimits.prefault({}),
   limits: z
     .strictObject({
-      maxQueuedBytes: count.default(1024 ** 3),
-      maxSockets: count.default(16_384),
-      maxBodyBytes: count.default(64 * 1024 * 1024),
-      maxWaiting: count.default(8_192),
-      maxWaitMs: ms.default(600_000),
+      maxQueuedBytes: count.default(1024 ** 3).describe('Size of all rollouts that wait, in bytes. Another one is answered 503.'),
+      maxSockets: count.default(16_384).describe('Connections at once. Another one is closed.'),
+      maxBodyBytes: count.default(64 * 1024 * 1024).describe('Largest body of a request, in bytes. A larger one is answered 413.'),
+      maxWaiting: count.default(8_192).describe('Requests that wait for a rollout or stream events at once. Another one is answered 503.'),
+      maxWaitMs: ms.default(600_000).describe('Longest `wait` of a request, in milliseconds. A longer one is cut to it.'),
     })
     .prefault({}),
 })
 
 export const EnvironmentSettings = z.strictObject({
-  /** Folder that commands and paths of MCP servers are resolved from; `null`: that of the agent. */
-  baseDirectory: z.string().min(1).nullable().default(null),
-  callTimeoutMs: ms.default(120_000),
-  startTimeoutMs: ms.default(30_000),
-  /** Sets of fresh processes kept ready for each agent. */
-  warmProcesses: z.int().min(0).default(1),
+  baseDirectory: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Folder that commands and paths of MCP servers are resolved from. `null` takes that of the agent.'),
+  callTimeoutMs: ms
+    .default(120_000)
+    .describe('Time that one tool call may take, in milliseconds, where the configuration of its server says nothing else.'),
+  startTimeoutMs: ms.default(30_000).describe('Time that an MCP server has to start and list its tools, in milliseconds.'),
+  warmProcesses: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe('Sets of fresh processes that are kept ready for each agent, so that a rollout need not wait for their start.'),
 })
 
 /** The file of `aworld-train serve --config`. Paths are relative to it. */
 export const ServeConfig = z.strictObject({
-  gateway: GatewaySettings.prefault({}),
-  /** Models by the name that agents ask for; the first is the default. */
-  models: z.record(z.string().min(1), ServeModel).refine((models) => Object.keys(models).length > 0, 'names no model; give at least one'),
-  /** The model of calls that name none; `null` for the first of `models`. */
-  defaultModel: z.string().min(1).nullable().default(null),
-  /** Other names of a model; `"*"` is every name that is not known. */
-  aliases: z.record(z.string().min(1), z.string().min(1)).default({}),
-  seed: z.int().default(0),
-  /** How earlier turns are rendered: as sampled inside a tool loop, always, or as the template does. */
-  history: z.enum(['template', 'loop', 'as-sampled']).default('loop'),
-  /** Sampling of plain clients; sessions and rollouts have their own. */
-  sampling: Sampling.extend({ maxTokens: count.default(1_024) }).prefault({}),
-  /** `null`: there is no session for plain clients. */
-  clients: ClientSettings.nullable().prefault({}),
-  /** Folder that turns, rollouts and events are kept in; `null` keeps nothing, and then there are no rollouts. */
-  recording: z.string().min(1).nullable().default(null),
-  /** `null`: the rollout service is off. */
-  rollouts: RolloutSettings.nullable().default(null),
-  environment: EnvironmentSettings.prefault({}),
-  /** How long calls and rollouts may go on after a signal to stop. */
-  drainMs: z.int().min(0).max(longestMs).default(30_000),
+  gateway: GatewaySettings.prefault({}).describe('The gateway, which agents send their model calls to.'),
+  models: z
+    .record(z.string().min(1), ServeModel)
+    .refine((models) => Object.keys(models).length > 0, 'names no model; give at least one')
+    .describe('Models by the name that agents ask for, each of one `kind`.'),
+  defaultModel: z.string().min(1).nullable().default(null).describe('Model of calls that name none. `null` takes the first of `models`.'),
+  aliases: z
+    .record(z.string().min(1), z.string().min(1))
+    .default({})
+    .describe('Other names of a model, such as `{ gpt-4o: policy }`. The name `"*"` stands for every name that is not known.'),
+  seed: z.int().default(0).describe('Seed of every random draw.'),
+  history,
+  sampling: Sampling.extend({ maxTokens: Sampling.shape.maxTokens.default(1_024) })
+    .prefault({})
+    .describe('Sampling of plain clients that say nothing else. Sessions and rollouts have their own.'),
+  clients: ClientSettings.nullable()
+    .prefault({})
+    .describe('The one session for plain clients, which never ends and whose base URL is printed. With `null` there is none.'),
+  recording: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Folder that turns, rollouts and events are kept in. `null` keeps nothing, and then there are no rollouts.'),
+  rollouts: RolloutSettings.nullable()
+    .default(null)
+    .describe('The rollout service, which runs agents and scores them. With `null` it is off.'),
+  environment: EnvironmentSettings.prefault({}).describe('The MCP servers of agents.'),
+  drainMs: z
+    .int()
+    .min(0)
+    .max(longestMs)
+    .default(30_000)
+    .describe('Time that calls and rollouts have to end after a signal to stop, in milliseconds. What is left is cut off.'),
 })
 export type ServeConfig = z.infer<typeof ServeConfig>

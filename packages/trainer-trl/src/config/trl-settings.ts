@@ -3,9 +3,14 @@ import { z } from 'zod'
 
 /** Our side of a run with TRL: the block `aworldTrain` of a configuration. */
 export const TrlSettings = DrivenSettings.extend({
-  /** Which row of a rollout with several conversations is trained: TRL takes one. */
   rows: DrivenSettings.shape.rows.unwrap().default('last'),
-  /** Longest prompt in tokens; `null`: what `max_completion_length` leaves of the model's context. */
-  maxPromptTokens: z.int().min(1).nullable().default(null),
+  maxPromptTokens: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Longest prompt in tokens. A longer one gives no row. `null` allows what the longest response leaves of the context of the model.',
+    ),
 })
 export type TrlSettings = z.infer<typeof TrlSettings>

@@ -17,18 +17,24 @@ const ChooseCalls = z.custom<(call: TrainedCall) => boolean>(
 
 /** What the gateway makes of the calls of agents, whoever trains. */
 export const CallSettings = z.strictObject({
-  /** Calls that are trained: `all`; `with-tools`, of an agent that has tools those that offer them; or a function of a call. The others are recorded, and in the ledger as `side-call`. */
   trainedCalls: z
     .union([z.enum(['all', 'with-tools']), ChooseCalls])
     .default('with-tools')
-    .describe('Calls that are trained; the others are recorded only.'),
-  /** Tools that a provider would run, such as `web_search`: left out of the prompt and counted, or their calls are refused. */
-  hostedTools: z.enum(['leave-out', 'refuse']).default('leave-out').describe('Tools that a provider would run.'),
-  /** Regular expressions of text that an agent may change between its calls, such as the date in its instructions: the text of the first call stays, so that the next one goes on. */
+    .describe(
+      'Model calls that are trained: `all`; `with-tools`, of an agent that has tools, only those that offer them; or a function of a call. The others are recorded, and stand in the ledger as `side-call`.',
+    ),
+  hostedTools: z
+    .enum(['leave-out', 'refuse'])
+    .default('leave-out')
+    .describe(
+      'Tools that a provider would run, such as `web_search`: `leave-out` leaves them out of the prompt and counts them, `refuse` refuses their calls.',
+    ),
   ignore: z
     .array(z.string().min(1).refine(isPattern, 'must be a regular expression'))
     .default([])
-    .describe('Regular expressions of text that may change between calls.'),
+    .describe(
+      'Regular expressions of text that an agent may change between its calls, such as the date in its instructions. The text of the first call stays, so that the conversation goes on.',
+    ),
 })
 export type CallSettings = Omit<z.infer<typeof CallSettings>, 'trainedCalls'> & { readonly trainedCalls: TrainedCalls }
 

@@ -1,52 +1,88 @@
 import { z } from 'zod'
 import { CallSettings } from './call-settings.ts'
-import { FrozenModelSettings } from './frozen-model.ts'
-import { EvaluationSettings, LimitSettings, LocalConfig } from './local-config.ts'
+import { EvaluationSettings, LimitSettings, LocalConfig, TrainingSettings } from './local-config.ts'
 
 const count = z.int().min(1)
 const ms = z.int().min(1)
 
 /** Our side of a run that a framework of Python drives. A framework extends it by what it alone has. */
 export const DrivenSettings = z.strictObject({
-  /** Which rows of a rollout with several conversations are trained. */
-  rows: z.enum(['all', 'last', 'longest']).default('all'),
-  /** Rollouts at once; a framework launches whole batches, the rest queue. */
-  concurrency: count.default(64),
-  limits: LimitSettings.prefault({}),
-  /** From the start of a rollout, not from when it was queued. */
-  rolloutTimeoutMs: ms.default(1_200_000),
-  /** How long the framework and its rollouts may be silent before it is ended. `null`: 30 minutes, or ten more than a rollout may take. */
-  watchdogTimeoutMs: ms.nullable().default(null),
-  /** How long a lost connection keeps its rollouts. */
-  graceMs: ms.default(30_000),
+  rows: z
+    .enum(['all', 'last', 'longest'])
+    .describe(
+      'Rows that are trained of a rollout with several conversations: `all` of them, the one that ended `last`, or the `longest`. TRL, AReaL and ms-swift train one row and refuse `all`.',
+    )
+    .default('all'),
+  concurrency: count.default(64).describe('Rollouts that run at once. A framework launches whole batches; the rest wait.'),
+  limits: LimitSettings.prefault({}).describe(
+    'What one rollout may take. An episode that reaches a limit ends there, and `reward.unfinished` says what it is worth.',
+  ),
+  rolloutTimeoutMs: ms
+    .default(1_200_000)
+    .describe(
+      'Wall time of one attempt of a rollout, in milliseconds from its start, not from when it was queued. `limits.timeoutMs` stands over it.',
+    ),
+  watchdogTimeoutMs: ms
+    .nullable()
+    .default(null)
+    .describe(
+      'Silence of the framework and all its rollouts after which the run ends with `TRAINER_PROCESS_DIED`, in milliseconds. `null` waits 30 minutes, or ten minutes more than a rollout may take where that is longer.',
+    ),
+  graceMs: ms
+    .default(30_000)
+    .describe('Time that the framework has to connect again, in milliseconds. Its rollouts are kept meanwhile, and cancelled after it.'),
   reward: LocalConfig.shape.reward
     .unwrap()
     .extend({
-      /** Whether the framework scores, so that episodes have no reward here. */
-      native: z.boolean().default(false),
+      native: z
+        .boolean()
+        .default(false)
+        .describe(
+          '`true` lets verl score by its own reward manager, so that episodes have no reward here. The other frameworks refuse it.',
+        ),
     })
-    .prefault({}),
-  /** Models that are not trained, by the name that agents ask for. */
-  models: z.record(z.string().min(1), FrozenModelSettings).default({}),
-  gateway: CallSettings.prefault({}),
-  /** How earlier turns are rendered, and the variables of every rendering. */
+    .prefault({})
+    .describe('The score of an episode.'),
+  models: LocalConfig.shape.models,
+  gateway: CallSettings.prefault({}).describe('What the gateway makes of the model calls of agents.'),
   model: LocalConfig.shape.model,
   agent: LocalConfig.shape.agent,
   toolAnswers: LocalConfig.shape.toolAnswers,
   data: LocalConfig.shape.data,
-  /** Tokens of one completion; `null`: what is left of the longest response. */
-  maxCompletionTokens: count.nullable().default(null),
+  maxCompletionTokens: count
+    .nullable()
+    .default(null)
+    .describe('Tokens that one answer of the model may have. A longer one is cut. `null` allows what is left of the longest response.'),
   evaluation: EvaluationSettings.extend({
     greedy: z
       .boolean()
       .default(false)
-      .describe('Made by the trainers `local` and `tinker` alone: a framework evaluates once, with `evaluation.temperature`.'),
-  }).prefault({}),
-  incompleteEpisodes: z.enum(['train', 'exclude']).default('train'),
-  logprobCheck: z.strictObject({ tolerance: z.number().gt(0).default(1e-4) }).prefault({}),
-  seed: z.int().min(0).default(1),
-  /** Python that the framework is installed in; `null`: found by itself. */
-  python: z.string().min(1).nullable().default(null),
+      .describe('Only the trainers `local` and `tinker` read it: a framework evaluates once, with `evaluation.temperature`.'),
+  })
+    .prefault({})
+    .describe('How test tasks are evaluated.'),
+  incompleteEpisodes: TrainingSettings.shape.incompleteEpisodes,
+  logprobCheck: z
+    .strictObject({
+      tolerance: z
+        .number()
+        .gt(0)
+        .default(1e-4)
+        .describe(
+          "How far a sampled logprob may be from the trainer's, in nats. A larger difference ends the run with `POLICY_LOGPROB_MISMATCH`.",
+        ),
+    })
+    .prefault({})
+    .describe('The comparison of sampled and trained logprobs.'),
+  seed: z.int().min(0).default(1).describe('Seed of the order of tasks and of every random draw.'),
+  python: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Interpreter that the framework is installed in. `null` takes `AWORLD_TRAIN_PYTHON`, else the environment that `setup` made, or another that has the framework.',
+    ),
 })
 export type DrivenSettings = z.infer<typeof DrivenSettings>
 

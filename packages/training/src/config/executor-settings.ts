@@ -1,39 +1,70 @@
 import { z } from 'zod'
+import { longestMs, Port } from './listener.ts'
 import { Secret } from './secret.ts'
-
-const port = z.int().min(0).max(65_535)
 
 /** Where agents run. Model calls, rewards and records stay with the process that has this configuration, the coordinator. */
 export const ExecutorSettings = z.strictObject({
-  /** Who starts the workers that run agents: `local` runs them on this machine, in this process, or in child processes with `workerNum`; `ray`, `spark` and `k8s` ask a cluster; `external` waits for workers that somebody else starts with `aworld-train worker`. */
-  engineName: z.string().min(1).default('local'),
-  /** A launcher of your own in place of `engineName`: a module and the name of a function in it that takes a WorkerLaunch and returns a Launcher, such as `./launcher.ts#createLauncher`. */
-  cls: z.string().min(1).nullable().default(null),
-  /** Where the engine is reached, such as the URL of a cluster; `null` for its own default. */
-  address: z.string().min(1).nullable().default(null),
-  /** Workers that are started; one where this is not set. With `local` they are child processes, and where this is not set agents run in this process. */
-  workerNum: z.int().min(1).nullable().default(null),
-  /** Attempts that one worker runs at once. */
-  slots: z.int().min(1).default(16),
-  /** What each worker needs of its machine, in the engine's own words. */
-  resources: z.record(z.string().min(1), z.json()).default({}),
-  /** Variables that each worker gets beside those of its machine. */
-  env: z.record(z.string().regex(/^[^=\0]+$/, 'must be the name of a variable'), z.string()).default({}),
-  /** What the engine alone understands; its guide lists them. */
-  options: z.record(z.string().min(1), z.json()).default({}),
-  /** One rollout after another, in order. */
-  sequenceDependent: z.boolean().default(false),
-  /** What workers connect with, which opens nothing else; `null` takes a random one. A training needs it for `external` workers; a server prints a random one. */
-  token: Secret.nullable().default(null),
-  /** Port that the workers of a training connect to, on the host of its gateway; 0 takes any free one. A server has that of its rollouts. */
-  port: port.default(0),
-  /** Workers that a rollout may lose while it has them for itself and no other worker is lost: with the last of them it fails. It has a worker for itself once it was lost with several. */
-  maxLosses: z.int().min(1).default(3),
-  /** How long the attempts of a lost worker are kept for it before they begin anew elsewhere. */
+  engineName: z
+    .string()
+    .min(1)
+    .default('local')
+    .describe(
+      'What starts the workers that run agents: `local` runs agents in this process, or in child processes with `workerNum`; `ray`, `spark` and `k8s` ask a cluster; `external` waits for workers that you start with `aworld-train worker`.',
+    ),
+  cls: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Launcher of your own in place of `engineName`: a module and a function in it that takes a `WorkerLaunch` and returns a `Launcher`, such as `./launcher.ts#createLauncher`.',
+    ),
+  address: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe("Address of the cluster, such as its URL. `null` takes the engine's own default."),
+  workerNum: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Workers that are started. With `null` a cluster gets one, and `local` runs agents in this process.'),
+  slots: z.int().min(1).default(16).describe('Rollouts that one worker runs at once. `concurrency` bounds those of all workers together.'),
+  resources: z
+    .record(z.string().min(1), z.json())
+    .default({})
+    .describe("What each worker needs of its machine, in the engine's own words. The guide of each engine lists them."),
+  env: z
+    .record(z.string().regex(/^[^=\0]+$/, 'must be the name of a variable'), z.string())
+    .default({})
+    .describe('Environment variables that each worker gets beside those of its machine.'),
+  options: z
+    .record(z.string().min(1), z.json())
+    .default({})
+    .describe('What the engine alone understands. The guide of each engine lists it.'),
+  sequenceDependent: z.boolean().default(false).describe('`true` runs one rollout after another, in order.'),
+  token: Secret.nullable()
+    .default(null)
+    .describe(
+      'Token that workers connect with; it opens nothing else. `null` takes a random one, which a server prints. A training needs it for `external` workers.',
+    ),
+  port: Port.default(0).describe(
+    'Port that the workers of a training connect to, on the host of its gateway. 0 takes any free one. The workers of a server connect to the port of `rollouts`.',
+  ),
+  maxLosses: z
+    .int()
+    .min(1)
+    .default(3)
+    .describe(
+      'Workers that a rollout may lose while it is alone on them. It fails with `WORKER_LOST` at the last of them. A rollout gets a worker for itself after it was lost together with others.',
+    ),
   graceMs: z
     .int()
     .min(0)
-    .max(2 ** 31 - 1)
-    .default(15_000),
+    .max(longestMs)
+    .default(15_000)
+    .describe('Time that a lost worker has to come back, in milliseconds. Its rollouts then begin again on another worker.'),
 })
 export type ExecutorSettings = z.infer<typeof ExecutorSettings>

@@ -1,12 +1,15 @@
 import { z } from 'zod'
 
 export const TlsFiles = z.strictObject({
-  /** File with the certificate chain in PEM. */
-  cert: z.string().min(1),
-  /** File with its key in PEM, without a passphrase. */
-  key: z.string().min(1),
+  cert: z.string().min(1).describe('File with the certificate chain, in PEM.'),
+  key: z.string().min(1).describe('File with its private key, in PEM and without a passphrase.'),
 })
 export type TlsFiles = z.infer<typeof TlsFiles>
 
 /** The address of a server of ours as others reach it, where it differs from the one that it listens on. */
 export const PublicUrl = z.string().regex(/^https?:\/\/[^/]+$/, 'must be http:// or https:// with a host and no path')
+
+export const Port = z.int().min(0).max(65_535)
+
+/** The longest time that a Node timer accepts; with a longer one it fires at once. */
+export const longestMs = 2 ** 31 - 1

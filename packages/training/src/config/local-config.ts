@@ -1,37 +1,48 @@
 import type { PolicyLoss } from '@aworld-train/core'
-import { defaultAttemptMs } from '@aworld-train/protocol'
+import { defaultAttemptMs, Sampling } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { CallSettings } from './call-settings.ts'
 import { ExecutorSettings } from './executor-settings.ts'
 import { FrozenModelSettings } from './frozen-model.ts'
-import { PublicUrl, TlsFiles } from './listener.ts'
+import { longestMs, Port, PublicUrl, TlsFiles } from './listener.ts'
 
 const fraction = z.number().min(0).max(1)
 
-/** Which draws of a step's tasks come from which kind: `counts` maps the value in the column `key` to prompts per step. */
+/** Which draws of a step's tasks come from which kind. */
 export const Stratify = z.strictObject({
-  key: z.string().min(1),
-  counts: z.record(z.string(), z.int().min(0)),
+  key: z.string().min(1).describe('Column of the rows whose value is the kind of a task.'),
+  counts: z
+    .record(z.string(), z.int().min(0))
+    .describe('Prompts of each kind in every step, such as `{ easy: 12, hard: 4 }`. They add up to `training.promptsPerStep`.'),
 })
 export type Stratify = z.infer<typeof Stratify>
 
 /** How rewards of a group become advantages; formulas and sources stand in core's `advantages`. */
 export const AdvantageEstimator = z.enum(['group-relative', 'group-relative-unscaled', 'leave-one-out', 'none'])
 
-/** What one training step is made of. Learning rates are per update; `finalLearningRateFraction` is what the linear decay ends at. */
+/** What one training step is made of. */
 export const TrainingSettings = z.strictObject({
-  /** Steps in all; `null` takes `epochs` over the training tasks. */
-  steps: z.int().min(1).nullable().default(null),
-  epochs: z.int().min(1).default(1),
-  promptsPerStep: z.int().min(1).default(16),
-  samplesPerPrompt: z.int().min(1).default(8),
+  steps: z.int().min(1).nullable().default(null).describe('Steps of the whole training. `null` takes as many as `training.epochs` needs.'),
+  epochs: z.int().min(1).default(1).describe('Passes over the training tasks. `training.steps` stands over it.'),
+  promptsPerStep: z
+    .int()
+    .min(1)
+    .default(16)
+    .describe('Tasks that one step draws. Each becomes a group of `training.samplesPerPrompt` rollouts.'),
+  samplesPerPrompt: z
+    .int()
+    .min(1)
+    .default(8)
+    .describe(
+      'Rollouts of each task in a step. More of them estimate the advantages better and take longer. With 1, `training.advantage` must be `none`.',
+    ),
   firstSamples: z
     .int()
     .min(2)
     .nullable()
     .default(null)
     .describe(
-      'Samples of a prompt that are taken first, fewer than `samplesPerPrompt`: where all of them are solved, the rest is not started. `null` takes all at once.',
+      'Rollouts of each task that start first, fewer than `training.samplesPerPrompt`. Where all of them are solved, the rest do not start. `null` starts all at once.',
     ),
   teachingPrompts: z
     .int()
@@ -39,34 +50,85 @@ export const TrainingSettings = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'Prompts whose samples earn differently that a step waits for: in place of the others it draws more than `promptsPerStep`, up to `maxPrompts`. `null` takes the prompts that it drew.',
+      'Groups with unequal rewards that a step waits for. It draws further tasks in place of the other groups, up to `training.maxPrompts`. `null` trains the tasks that the step drew first.',
     ),
   maxPrompts: z
     .int()
     .min(1)
     .nullable()
     .default(null)
-    .describe('Prompts that a step draws at most where it waits for `teachingPrompts`; `null` is twice `promptsPerStep`.'),
-  solvedReward: z.number().default(1).describe('Least reward of a sample that counts as solved for `firstSamples`.'),
-  /** Steps that groups may be admitted ahead of the one that is trained: the oldest that are ready train next, and none is dropped for its age. 0 samples every step with the weights of the step before. */
-  maxStaleness: z.int().min(0).default(0),
-  /** Whether a step waits for a group that is `maxStaleness` steps old, so that none is trained later than that. */
-  hardStaleness: z.boolean().default(false),
-  stratify: Stratify.nullable().default(null),
-  /** Times that the update goes over the batch of a step. */
-  passes: z.int().min(1).default(1),
-  /** Prompts per update; `null` is all prompts of the step. */
-  promptsPerUpdate: z.int().min(1).nullable().default(null),
-  advantage: AdvantageEstimator.default('group-relative'),
-  dropZeroVariance: z.boolean().default(true),
-  /** Whether episodes that ended at a limit (turns, tool calls, tokens, context) are trained with the reward they got. */
-  incompleteEpisodes: z.enum(['train', 'exclude']).default('train'),
-  maxSampleTokens: z.int().min(2).nullable().default(null),
-  clipLow: z.number().min(0).max(1).default(0.2),
-  clipHigh: z.number().min(0).default(0.28),
-  klCoefficient: z.number().min(0).default(0),
-  entropyCoefficient: z.number().default(0),
-  aggregation: z.enum(['token-mean', 'sequence-mean']).default('token-mean'),
+    .describe('Tasks that one step may draw while it waits for `training.teachingPrompts`. `null` allows twice `training.promptsPerStep`.'),
+  solvedReward: z.number().default(1).describe('Least reward of a rollout that counts as solved for `training.firstSamples`.'),
+  maxStaleness: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      'Steps that groups may start ahead of the step that trains. The oldest groups that are ready train next, and none is dropped for its age. 0 samples every step with the weights of the step before.',
+    ),
+  hardStaleness: z
+    .boolean()
+    .default(false)
+    .describe('`true` makes a step wait for a group that is `training.maxStaleness` steps old, so that no group trains later than that.'),
+  stratify: Stratify.nullable().default(null).describe('How many tasks of each kind a step draws. `null` draws from all tasks alike.'),
+  passes: z.int().min(1).default(1).describe('Times that the updates of a step go over its batch.'),
+  promptsPerUpdate: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Groups in one optimizer update, so that a step makes several updates. `null` makes one update of all groups of the step.'),
+  advantage: AdvantageEstimator.default('group-relative').describe(
+    "How the rewards of a group become advantages: `group-relative` is the difference from the group's mean over its deviation (GRPO), `group-relative-unscaled` the difference alone (Dr. GRPO), `leave-one-out` the difference from the mean of the others (RLOO), `none` the reward itself.",
+  ),
+  dropZeroVariance: z
+    .boolean()
+    .default(true)
+    .describe(
+      '`true` leaves out groups whose rewards are all equal, since they have no gradient. `false` keeps them in the average of the loss, with advantage 0.',
+    ),
+  incompleteEpisodes: z
+    .enum(['train', 'exclude'])
+    .default('train')
+    .describe(
+      'Episodes that ended at a limit of turns, tool calls, tokens or context: `train` trains them with the reward that they got, `exclude` leaves them out.',
+    ),
+  maxSampleTokens: z
+    .int()
+    .min(2)
+    .nullable()
+    .default(null)
+    .describe('Longest conversation that is trained, in tokens with its prompt. A longer one is left out whole. `null` sets no limit.'),
+  clipLow: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.2)
+    .describe('How far below 1 the ratio of new to old probability may fall before the loss of a token is clipped (PPO).'),
+  clipHigh: z
+    .number()
+    .min(0)
+    .default(0.28)
+    .describe('How far above 1 that ratio may rise before the loss of a token is clipped. A higher value leaves rare tokens more room.'),
+  klCoefficient: z
+    .number()
+    .min(0)
+    .default(0)
+    .describe(
+      'Weight of the KL divergence from the starting model in the loss. A higher value holds the policy closer to it. 0 leaves the term out, and no reference model is kept.',
+    ),
+  entropyCoefficient: z
+    .number()
+    .default(0)
+    .describe(
+      'Weight of the entropy in the loss. A positive value rewards a wider distribution, and with it more exploration. 0 leaves the term out.',
+    ),
+  aggregation: z
+    .enum(['token-mean', 'sequence-mean'])
+    .default('token-mean')
+    .describe(
+      'How the losses of tokens are averaged: over all tokens of an update (`token-mean`), or within each conversation first (`sequence-mean`), so that long ones weigh no more than short ones.',
+    ),
   loss: z
     .union([
       z.string().min(1),
@@ -75,74 +137,145 @@ export const TrainingSettings = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'A loss of your own in place of the clipped one: `./loss.ts#name`, or in code a function. It costs a forward pass an update; `clipLow` and `clipHigh` are not its, `klCoefficient` and `entropyCoefficient` add their terms to it, which `aggregation` weighs.',
+      'Loss of your own in place of the clipped one: `./loss.ts#name`, or a function in code. It costs one forward pass more in each update. `training.clipLow` and `training.clipHigh` have no effect on it; the terms of `training.klCoefficient` and `training.entropyCoefficient` are added to it, and `training.aggregation` weighs it. `null` takes the clipped loss.',
     ),
-  learningRate: z.number().min(0).default(1e-3),
-  /** Steps in which the learning rate rises to its value; `model.warmUp` is something else, which makes a starting model. */
-  warmupSteps: z.int().min(0).default(5),
-  /** Part of all steps in which it rises, in place of `warmupSteps`. */
-  warmupFraction: fraction.nullable().default(null),
-  finalLearningRateFraction: fraction.default(0.2),
-  weightDecay: z.number().min(0).default(0.01),
-  betas: z.tuple([fraction, fraction]).default([0.9, 0.98]),
-  epsilon: z.number().gt(0).default(1e-8),
-  maxGradNorm: z.number().min(0).default(1),
-  /** Steps between checkpoints. The last step always has one; with `null` no other step does. */
-  checkpointEvery: z.int().min(1).nullable().default(10),
-  /** Steps between evaluations on the validation tasks; `null` is none. */
-  evaluateEvery: z.int().min(1).nullable().default(null),
-  /** Tokens of each step whose logprobs are recomputed before the update, and how far they may differ. */
-  logprobCheck: z.strictObject({ tokens: z.int().min(0).default(64), tolerance: z.number().gt(0).default(1e-4) }).prefault({}),
+  learningRate: z
+    .number()
+    .min(0)
+    .default(1e-3)
+    .describe('Highest learning rate of the optimizer (AdamW). It holds for every update of a step.'),
+  warmupSteps: z
+    .int()
+    .min(0)
+    .default(5)
+    .describe('Steps in which the learning rate rises from 0 to its value. `model.warmUp` is something else: it makes a starting model.'),
+  warmupFraction: fraction
+    .nullable()
+    .default(null)
+    .describe('The same as a part of all steps, from 0 to 1. `null` takes `training.warmupSteps`.'),
+  finalLearningRateFraction: fraction
+    .default(0.2)
+    .describe('Part of the learning rate that is left at the last step, to which it falls linearly. 1 keeps it constant.'),
+  weightDecay: z
+    .number()
+    .min(0)
+    .default(0.01)
+    .describe('Weight decay of AdamW. It pulls weights towards 0 by the learning rate times this value.'),
+  betas: z
+    .tuple([fraction, fraction])
+    .default([0.9, 0.98])
+    .describe('Decay of the two moving averages of AdamW: of the gradient, and of its square.'),
+  epsilon: z.number().gt(0).default(1e-8).describe('Term that keeps the division of AdamW away from 0.'),
+  maxGradNorm: z.number().min(0).default(1).describe('Norm that a longer gradient is scaled down to. 0 scales none.'),
+  checkpointEvery: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(10)
+    .describe(
+      'Steps between two checkpoints. A killed training goes on from the newest. The last step always has one; with `null` no other step does.',
+    ),
+  evaluateEvery: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Steps between two evaluations on the validation tasks. `null` makes none. The best checkpoint is chosen by them.'),
+  logprobCheck: z
+    .strictObject({
+      tokens: z
+        .int()
+        .min(0)
+        .default(64)
+        .describe('Tokens of each step whose logprobs are computed again before the update. 0 turns the check off.'),
+      tolerance: z
+        .number()
+        .gt(0)
+        .default(1e-4)
+        .describe(
+          'How far such a logprob may be from the sampled one, in nats. A larger difference ends the run with `POLICY_LOGPROB_MISMATCH`.',
+        ),
+    })
+    .prefault({}),
 })
 export type TrainingSettings = z.infer<typeof TrainingSettings>
 
-export const SamplingSettings = z.strictObject({
-  temperature: z.number().min(0).default(1),
-  topP: z.number().gt(0).max(1).default(1),
-  topK: z.int().min(0).default(0),
-  /** Tokens of one completion. */
-  maxTokens: z.int().min(1).default(512),
-})
+/** How tokens are drawn; training and evaluation have their own values. */
+const { temperature, topP, topK, maxTokens } = Sampling.shape
+
+export const SamplingSettings = z.strictObject({ temperature, topP, topK, maxTokens: maxTokens.default(512) })
 export type SamplingSettings = z.infer<typeof SamplingSettings>
 
 export const LimitSettings = z.strictObject({
-  maxTurns: z.int().min(1).nullable().default(null),
-  maxTokens: z.int().min(1).nullable().default(null),
-  maxToolCalls: z.int().min(0).nullable().default(null),
-  /** Wall time of one attempt, in milliseconds; `null` for that of `rolloutTimeoutMs`. */
-  timeoutMs: z.int().min(1).nullable().default(null),
-  /** US dollars that calls to `models` may cost in one rollout. */
-  maxCost: z.number().min(0).nullable().default(null),
-  /** Prompt and completion tokens of calls to `models` in one rollout. */
-  maxFrozenTokens: z.int().min(0).nullable().default(null),
+  maxTurns: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Turns of the policy in one rollout; a turn is a model call with its tool results. `null` sets no limit.'),
+  maxTokens: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Tokens that the policy may sample in one rollout, over all its turns. `null` sets no limit.'),
+  maxToolCalls: z.int().min(0).nullable().default(null).describe('Tool calls of one rollout. `null` sets no limit.'),
+  timeoutMs: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Wall time of one attempt of a rollout, in milliseconds. A longer attempt ends there. `null` takes `rolloutTimeoutMs`.'),
+  maxCost: z
+    .number()
+    .min(0)
+    .nullable()
+    .default(null)
+    .describe('US dollars that calls to `models` may cost in one rollout. `null` sets no limit.'),
+  maxFrozenTokens: z
+    .int()
+    .min(0)
+    .nullable()
+    .default(null)
+    .describe('Prompt and completion tokens that calls to `models` may use in one rollout. `null` sets no limit.'),
 })
 
 export const EvaluationSettings = z.strictObject({
-  temperature: z.number().min(0).default(1),
-  topP: z.number().gt(0).max(1).default(1),
-  topK: z.int().min(0).default(0),
-  samplesPerPrompt: z.int().min(1).default(1),
-  /** Evaluate the test tasks before the first step. */
-  before: z.boolean().default(true),
-  /** Evaluate with temperature 0 as well. */
-  greedy: z.boolean().default(true),
-  /** Column that splits the result by kind; `null` splits by data source. */
-  kindKey: z.string().nullable().default(null),
+  temperature,
+  topP,
+  topK,
+  samplesPerPrompt: z.int().min(1).default(1).describe('Rollouts of each task in an evaluation. Its result is the mean over all of them.'),
+  before: z.boolean().default(true).describe('Whether the test tasks are evaluated before the first step.'),
+  greedy: z.boolean().default(true).describe('Whether the test tasks are evaluated with temperature 0 as well.'),
+  kindKey: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe('Column of the rows by which the result is split. `null` splits it by the data source.'),
 })
 export type EvaluationSettings = z.infer<typeof EvaluationSettings>
 
 /** What an agent makes of its policy. */
 export const AgentSettings = z.strictObject({
-  /** What becomes of a tool call that cannot be read: `tool-error` tells an `Agent` so, which goes on; with `answer` its text is the answer. Other agents get the text. */
-  malformedCalls: z.enum(['answer', 'tool-error']).default('tool-error'),
+  malformedCalls: z
+    .enum(['answer', 'tool-error'])
+    .default('tool-error')
+    .describe(
+      'Tool calls that cannot be read: `tool-error` tells an `Agent` so, and it goes on; with `answer` the text is its answer. Other agents get the text.',
+    ),
 })
 
 /** What the policy reads of answers of tools that are too large for its context. */
 export const ToolAnswerSettings = z.strictObject({
-  /** Longest answer of a tool in tokens of the policy; `null`: whole. The episode keeps all of it. */
-  maxTokens: z.int().min(1).nullable().default(null),
-  /** The part that is left out of a longer one. */
-  cut: z.enum(['head', 'tail', 'middle']).default('middle'),
+  maxTokens: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      "Tokens of one tool's answer that the policy reads. A longer answer is cut for the policy; the episode keeps all of it. `null` cuts none.",
+    ),
+  cut: z.enum(['head', 'tail', 'middle']).default('middle').describe('Part of a longer answer that is left out.'),
 })
 
 /** What becomes of an episode that ended at a limit of turns, tool calls, tokens, cost or context. */
@@ -157,82 +290,189 @@ export const UnfinishedReward = z
 export const LocalConfig = z.strictObject({
   model: z
     .strictObject({
-      /** A Hugging Face folder. */
-      path: z.string().min(1).nullable().default(null),
-      /** `./file.ts#name`: makes that folder from nothing, on request. */
-      warmUp: z.string().min(1).nullable().default(null),
-      history: z.enum(['template', 'loop', 'as-sampled']).default('loop'),
-      /** Variables for every rendering of the chat template, such as `{ enable_thinking: false }`. */
-      templateArguments: z.record(z.string().min(1), z.json()).default({}),
-      /** Prompts of more bytes are refused before they are encoded; `null`: 16 for each token of context. */
-      maxPromptBytes: z.int().min(1).nullable().default(null),
+      path: z
+        .string()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe('Folder of the model in the form of Hugging Face. With `null`, `model.warmUp` makes the model when training starts.'),
+      warmUp: z
+        .string()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe(
+          'Function that makes a starting model from nothing, such as `./warm-up.ts#warmUp`. It runs where `model.path` is `null`, and with `--from-scratch`.',
+        ),
+      history: z
+        .enum(['template', 'loop', 'as-sampled'])
+        .default('loop')
+        .describe(
+          'How earlier turns of the policy are rendered: as it sampled them while tool calls follow each other (`loop`), always as it sampled them (`as-sampled`), or always as the chat template prints them (`template`). A rewritten turn begins another conversation to train.',
+        ),
+      templateArguments: z
+        .record(z.string().min(1), z.json())
+        .default({})
+        .describe('Variables for every rendering of the chat template, such as `{ enable_thinking: false }`.'),
+      maxPromptBytes: z
+        .int()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe(
+          'Longest prompt in bytes of rendered text. A longer one is refused before it is encoded, as too long for the context. `null` allows 16 bytes for each token of context.',
+        ),
     })
-    .prefault({}),
-  /** Models that are not trained, by the name that agents ask for. */
-  models: z.record(z.string().min(1), FrozenModelSettings).default({}),
+    .prefault({})
+    .describe('The policy: the model that is trained.'),
+  models: z
+    .record(z.string().min(1), FrozenModelSettings)
+    .default({})
+    .describe('Models that are not trained, by the name that agents ask for.'),
   engine: z
     .strictObject({
-      /** `null` takes as many as the machine runs at once, at most 8. Bits do not depend on it. */
-      threads: z.int().min(1).nullable().default(null),
-      simd: z.enum(['auto', 'plain', 'relaxed']).default('auto'),
+      threads: z
+        .int()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe('Threads that compute. Results do not depend on it. `null` takes as many as the machine runs at once, at most 8.'),
+      simd: z
+        .enum(['auto', 'plain', 'relaxed'])
+        .default('auto')
+        .describe(
+          'Kernels that compute: `plain` gives the same bits on every machine, `relaxed` is faster where the processor has it, and `auto` takes `relaxed` where it runs.',
+        ),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('The engine in the box, which samples and trains in this process.'),
   data: z
     .strictObject({
-      trainFiles: z.array(z.string().min(1)).default([]),
-      testFiles: z.array(z.string().min(1)).default([]),
-      promptKey: z.string().min(1).default('prompt'),
+      trainFiles: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('Files of training tasks. Leave them out where your program passes `trainDataset`.'),
+      testFiles: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('Files of test tasks, which are evaluated and never trained. Leave them out where your program passes `testDataset`.'),
+      promptKey: z
+        .string()
+        .min(1)
+        .default('prompt')
+        .describe('Column of the rows that holds the task for the agent. `prompt` also finds its other names, such as `question`.'),
     })
-    .prefault({}),
+    .prefault({})
+    .describe('The tasks.'),
   reward: z
     .strictObject({
-      path: z.string().min(1).nullable().default(null),
-      name: z.string().min(1).nullable().default(null),
-      timeoutMs: z.int().min(1).default(30_000),
-      memoryMb: z.int().min(16).default(256),
-      /** What a positional reward gets as `solutionStr`: the final assistant text, or everything after the task, tool text included. */
-      input: z.enum(['answer', 'full-response']).default('answer'),
+      path: z
+        .string()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe('File of the reward function, in TypeScript or Python. Leave it out where your program passes `rewardFunc`.'),
+      name: z
+        .string()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe(
+          'Name of the function in that file. `null` takes the default export, the function that is named as the file, `compute_score` in Python, or the only one.',
+        ),
+      timeoutMs: z
+        .int()
+        .min(1)
+        .max(longestMs)
+        .default(30_000)
+        .describe('Time that one call of the reward may take, in milliseconds. A longer call fails with `REWARD_TIMEOUT`.'),
+      memoryMb: z
+        .int()
+        .min(16)
+        .default(256)
+        .describe(
+          'Memory that the reward may take, in megabytes; in Python, beside what its imports take. A reward that takes more fails.',
+        ),
+      input: z
+        .enum(['answer', 'full-response'])
+        .default('answer')
+        .describe(
+          'What a reward with positional parameters gets as `solutionStr`: the final text of the assistant (`answer`), or everything after the task, text of tools included (`full-response`).',
+        ),
       unfinished: UnfinishedReward,
     })
-    .prefault({}),
-  agent: AgentSettings.prefault({}),
-  toolAnswers: ToolAnswerSettings.prefault({}),
-  training: TrainingSettings.prefault({}),
-  sampling: SamplingSettings.prefault({}),
+    .prefault({})
+    .describe('The score of an episode.'),
+  agent: AgentSettings.prefault({}).describe('What an agent makes of the answers of its policy.'),
+  toolAnswers: ToolAnswerSettings.prefault({}).describe('What the policy reads of long answers of tools.'),
+  training: TrainingSettings.prefault({}).describe('What one training step is made of.'),
+  sampling: SamplingSettings.prefault({}).describe('How training rollouts are sampled.'),
   limits: LimitSettings.extend({
-    /** Wall time of one attempt of a rollout, in milliseconds. */
-    timeoutMs: z.int().min(1).nullable().default(defaultAttemptMs),
-  }).prefault({}),
-  evaluation: EvaluationSettings.prefault({}),
-  /** Where the numbers of steps and evaluations go as they come, beside the run's own files: `tensorboard` writes event files. */
+    timeoutMs: z
+      .int()
+      .min(1)
+      .nullable()
+      .default(defaultAttemptMs)
+      .describe(
+        `Wall time of one attempt of a rollout, in milliseconds. A longer attempt ends there. \`null\` allows ${defaultAttemptMs}.`,
+      ),
+  })
+    .prefault({})
+    .describe('What one rollout may take. An episode that reaches a limit ends there, and `reward.unfinished` says what it is worth.'),
+  evaluation: EvaluationSettings.prefault({}).describe('How test tasks are evaluated.'),
   logging: z
     .array(
       z.enum(['tensorboard'], {
         error: 'must be tensorboard, whose event files other services read; steps and evaluations are in events.jsonl too',
       }),
     )
-    .default([]),
-  /** With `experimentName` the folder of TensorBoard's files: `tensorboard_log/<project>/<experiment>` in the run; `aworld-train` by default. */
-  projectName: z.string().min(1).nullable().default(null),
-  /** Name of the run, where the command gives none; that of the agent by default. */
-  experimentName: z.string().min(1).nullable().default(null),
+    .default([])
+    .describe('Where the numbers of steps and evaluations go as they come, beside the files of the run: `tensorboard` writes event files.'),
+  projectName: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('First part of the folder for TensorBoard, `tensorboard_log/PROJECT/EXPERIMENT` in the run. `null` takes `aworld-train`.'),
+  experimentName: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Second part of that folder, and the name of the run where the command gives none. `null` takes the name of the agent.'),
   gateway: z
     .strictObject({
       ...CallSettings.shape,
-      /** Port of the gateway of a training, whose `/metrics` Prometheus can read; 0 takes any free one. */
-      port: z.int().min(0).max(65_535).default(0),
-      /** Where it listens, and so does what workers connect to. Beyond loopback it needs `tls`, or `insecure: true` where the network is trusted. */
-      host: z.string().min(1).default('127.0.0.1'),
-      tls: TlsFiles.nullable().default(null),
-      insecure: z.boolean().default(false),
-      /** The address in the URLs of agents, where it differs from the one that the gateway listens on, such as the name in the certificate. Workers connect to the same host. */
-      publicUrl: PublicUrl.nullable().default(null),
+      port: Port.default(0).describe('Port of the gateway, whose `/metrics` Prometheus can read. 0 takes any free one.'),
+      host: z
+        .string()
+        .min(1)
+        .default('127.0.0.1')
+        .describe(
+          'Address that the gateway and the port of the workers listen on. Beyond loopback it needs `gateway.tls`, or `gateway.insecure` on a network that you trust.',
+        ),
+      tls: TlsFiles.nullable().default(null).describe('Certificate of the gateway, for HTTPS. `null` speaks plain HTTP.'),
+      insecure: z.boolean().default(false).describe('`true` allows plain HTTP beyond loopback. Set it only on a network that you trust.'),
+      publicUrl: PublicUrl.nullable()
+        .default(null)
+        .describe(
+          'Address in the URLs of agents, where it differs from the one that the gateway listens on, such as the name in the certificate. Workers connect to the same host.',
+        ),
     })
-    .prefault({}),
-  /** Where agents run. */
-  executor: ExecutorSettings.prefault({}),
-  /** Rollouts at once. */
-  concurrency: z.int().min(1).default(32),
-  seed: z.int().min(0).default(1),
+    .prefault({})
+    .describe('The gateway, which agents send their model calls to.'),
+  executor: ExecutorSettings.prefault({}).describe(
+    'Where agents run. Model calls, rewards and records stay in the process that has this configuration.',
+  ),
+  concurrency: z
+    .int()
+    .min(1)
+    .default(32)
+    .describe('Rollouts that run at once, over all workers. More of them keep the engine busy and take more memory.'),
+  seed: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe('Seed of the order of tasks and of every random draw. The same seed gives the same curve in `plain` kernels.'),
 })
 export type LocalConfig = z.infer<typeof LocalConfig>

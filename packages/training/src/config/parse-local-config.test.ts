@@ -49,6 +49,7 @@ describe('our own keys', () => {
     [{ training: { learningRate: '1e-3' } }, '"training.learningRate" is "1e-3": '],
     [{ executor: { env: { 'A=B': 'c' } } }, '"executor.env.A=B" is "c": its name must be the name of a variable.'],
     [{ sampling: { topP: 2 } }, '"sampling.topP" is 2: '],
+    [{ reward: { timeoutMs: 2 ** 31 } }, '"reward.timeoutMs" is 2147483648: '],
   ])('%j is refused', (config, message) => {
     expect(() => parseLocalConfig(config)).toThrow(
       expect.objectContaining({ code: 'CONFIG_INVALID', message: expect.stringContaining(message) }),
