@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { ParityRow, ParityStatus } from '../test/parity/parity-row.ts'
 import { parityTable } from '../test/parity-table.ts'
+import { generatedNote } from './markdown.ts'
 
 const project = new URL('../test/parity/', import.meta.url)
 
@@ -13,7 +14,7 @@ export function parityPage(): string {
   return `${[
     '# Coming from AWorld',
     '',
-    'Generated from `test/parity-table.ts` by `npm run generate`; `test/parity.test.ts` runs every row that works or differs.',
+    generatedNote,
     '',
     'You have a project for AWorld Train in Python: an agent loop, an `agent.yaml`, a reward function, Parquet files and a configuration for verl. The words stay; the code becomes TypeScript, the data and the YAML stay as they are.',
     '',

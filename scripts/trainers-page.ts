@@ -1,34 +1,20 @@
 import type { TrainerCheck, TrainerFeature } from '@aworld-train/core'
 import { trainerChecks } from '@aworld-train/testing'
 import { trainerFacts } from '../packages/aworld-train/src/driven-trainers.ts'
-
-const features: Readonly<Record<TrainerFeature, string>> = {
-  processor: 'trains on a processor',
-  gpu: 'trains on GPUs',
-  severalRanks: 'several ranks',
-  vllm: 'vLLM samples',
-  lora: 'LoRA',
-  klTerm: 'KL term',
-  severalRows: 'several rows a rollout',
-  evaluation: 'evaluates test tasks',
-  resume: 'goes on after a kill',
-  export: 'exports a Hugging Face folder',
-}
+import { generatedNote, tableLines } from './markdown.ts'
+import { featureTitles, termLines } from './works-with.ts'
 
 const trainers = Object.entries(trainerFacts)
-const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
-  [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`)
-
 /** The page of trainers: what each is, needs and can do, and what its exam cannot see. */
 export function trainersPage(): string {
   return [
     '# Trainers',
     '',
-    'Generated from what the trainers say of themselves (`facts`) by `npm run generate`.',
+    generatedNote,
     '',
     'One agent, one dataset and one reward train with each of these: `trainEngineName`, or `--engine` on the command line, names it. Store, report and dashboard are the same.',
     '',
-    ...table(
+    ...tableLines(
       ['name', 'what it is', 'tested with', 'environment of Python', 'shortest command'],
       trainers.map(([name, { summary, versions, environment, command }]) => [
         `\`${name}\``,
@@ -43,13 +29,19 @@ export function trainersPage(): string {
     '',
     '## What each can do',
     '',
-    ...table(
+    ...tableLines(
       ['', ...trainers.map(([name]) => `\`${name}\``)],
-      Object.entries(features).map(([feature, title]) => [
+      Object.entries(featureTitles).map(([feature, title]) => [
         title,
         ...trainers.map(([, facts]) => facts.features[feature as TrainerFeature]),
       ]),
     ),
+    '',
+    '## What each does with a setting',
+    '',
+    'Every trainer reads the settings of the [configuration](configuration.md) that stand in no row here. Where it is refused, a value other than the default of the trainer is an error before anything starts. Where it has no effect, a note says so. A trainer of your own gets what is handed over in `config`.',
+    '',
+    ...termLines(),
     '',
     '## What each is compared with',
     '',
@@ -61,7 +53,7 @@ export function trainersPage(): string {
     '',
     'What the exam cannot see:',
     '',
-    ...table(
+    ...tableLines(
       ['trainer', 'check', 'why'],
       trainers.flatMap(([name, { notShown }]) =>
         Object.entries(notShown).map(([check, reason]) => [`\`${name}\``, trainerChecks[check as TrainerCheck], reason]),
