@@ -68,6 +68,14 @@ it('every page that a page links to is there, with the heading that it names', a
   expect(missing).toEqual([])
 })
 
+it('the index links to every page of docs', async () => {
+  const index = await readFile(join(repository, 'docs/README.md'), 'utf8')
+  const pages = (await readdir(join(repository, 'docs'), { recursive: true })).filter(
+    (name) => name.endsWith('.md') && name !== 'README.md',
+  )
+  expect(pages.filter((name) => !index.includes(`](${name.replaceAll('\\', '/')})`))).toEqual([])
+})
+
 it('every environment variable that is read by name has its row', async () => {
   const page = await readFile(join(repository, 'docs/4.reference/environment-variables.md'), 'utf8')
   const missing: string[] = []
