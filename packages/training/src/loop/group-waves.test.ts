@@ -63,6 +63,14 @@ function startProcess(store: Store, { training = {}, reward = countUp, beforeRol
   })
 }
 
+/** The death of a process once so many rollouts have begun. */
+function dieBefore(rollouts: number): () => void {
+  let left = rollouts
+  return () => {
+    if (left-- === 0) throw new Error('killed')
+  }
+}
+
 type GroupEnd = Extract<RunEvent, { type: 'group-end' }>
 const endsOf = (store: Store) => store.events.filter((event): event is GroupEnd => event.type === 'group-end')
 const endedOf = (store: Store) => new Set(endsOf(store).map(({ group }) => group))
@@ -154,11 +162,7 @@ describe('firstSamples', () => {
     for (const deaths of [[3], [13, 1], [17, 9, 30], [70, 40], [118]]) {
       const store = createMemoryStore(join(directory, `died-${deaths.join('-')}`))
       for (const rollouts of deaths) {
-        let left = rollouts
-        const beforeRollout = () => {
-          if (left-- === 0) throw new Error('killed')
-        }
-        await expect(startProcess(store, { beforeRollout })).rejects.toThrow('killed')
+        await expect(startProcess(store, { beforeRollout: dieBefore(rollouts) })).rejects.toThrow('killed')
       }
       const { ledger } = await startProcess(store)
       expect(outcomeOf(store)).toEqual(outcomeOf(whole))
@@ -180,12 +184,12 @@ describe('firstSamples', () => {
     expect(outcomeOf(backwards)).toEqual(outcomeOf(whole))
   })
 
-  it('goes on with a group that it had completed, though what was lost of its first samples is solved when it runs again', async () => {
+  it('goes on with groups that it had completed, though what was lost of their first samples is solved when it runs again', async () => {
     const store = createMemoryStore(directory)
-    const outage: Reward = (request) => (placeOf(request) === 2 || placeOf(request) > 3 ? 'lost' : 1)
-    await expect(startProcess(store, { training: { steps: 1 }, reward: outage })).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
-    expect([...store.episodes()]).toHaveLength(32)
-    const { ledger, rollouts } = await startProcess(store, { training: { steps: 1 }, reward: () => 1 })
+    const outage: Reward = (request) => (placeOf(request) === 2 ? 'lost' : 1)
+    const training = { steps: 1 }
+    await expect(startProcess(store, { training, reward: outage, beforeRollout: dieBefore(20) })).rejects.toThrow('killed')
+    const { ledger, rollouts } = await startProcess(store, { training, reward: () => 1 })
     expect([rollouts, ledger.unexplained]).toEqual([32, 0])
     expect(ledger.untrained['zero-variance-group']).toBe(32)
   })
@@ -273,6 +277,16 @@ describe('teachingPrompts', () => {
     expect(ledger.unexplained).toBe(0)
   })
 
+  it('alternates the kinds of its draws', async () => {
+    const store = createMemoryStore(directory)
+    const kindOf = (id: string) => (Number(id.slice(5)) % 2 === 0 ? 'even' : 'odd')
+    const options = { tasks: tasks.map((task) => ({ ...task, extraInfo: { kind: kindOf(task.id) } })) }
+    const training = { ...fill, steps: 1, stratify: { key: 'kind', counts: { even: 2, odd: 2 } } }
+    await startProcess(store, { training, reward: () => 0, options })
+    const groups = Map.groupBy(store.episodes(), ({ group }) => group)
+    expect([...groups.values()].map(([first]) => kindOf(first!.taskId))).toEqual(Array.from({ length: 6 }, () => ['even', 'odd']).flat())
+  })
+
   it('takes no group for teaching whose only differences are rollouts that failed', async () => {
     const store = createMemoryStore(directory)
     const { curve } = await startProcess(store, {
@@ -300,11 +314,7 @@ describe('teachingPrompts', () => {
     expect(new Set(whole.steps().map(({ metrics }) => metrics['groupsDrawn'])).size).toBeGreaterThan(1)
     for (const rollout of [1, 16, 17, 28, 40, 63, 90, 130, 131, 200]) {
       const store = createMemoryStore(join(directory, `died-${rollout}`))
-      let left = rollout
-      const beforeRollout = () => {
-        if (left-- === 0) throw new Error('killed')
-      }
-      await expect(startProcess(store, { training, beforeRollout })).rejects.toThrow('killed')
+      await expect(startProcess(store, { training, beforeRollout: dieBefore(rollout) })).rejects.toThrow('killed')
       const { ledger } = await startProcess(store, { training })
       expect(outcomeOf(store)).toEqual(outcomeOf(whole))
       expect(ledger).toEqual(expected.ledger)
@@ -314,11 +324,11 @@ describe('teachingPrompts', () => {
   it('goes on with a wave that was drawn, though what was lost before it teaches when it runs again', async () => {
     const store = createMemoryStore(directory)
     const training = { ...fill, steps: 1 }
-    const outage: Reward = (request) => (placeOf(request) > 0 ? 'lost' : 1)
-    await expect(startProcess(store, { training, reward: outage })).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
+    const outage: Reward = (request) => (placeOf(request) > 1 ? 'lost' : 1)
+    await expect(startProcess(store, { training, reward: outage, beforeRollout: dieBefore(19) })).rejects.toThrow('killed')
     const { curve, ledger, rollouts } = await startProcess(store, { training, reward: ({ sample }) => sample % 2 })
-    expect(curve[0]!.metrics).toMatchObject({ groups: 12, groupsWithVariance: 12 })
-    expect([rollouts, ledger.unexplained]).toEqual([48, 0])
+    expect(curve[0]!.metrics).toMatchObject({ groups: 8, groupsDrawn: 8 })
+    expect([rollouts, ledger.unexplained]).toEqual([32, 0])
   })
 
   it.each([
