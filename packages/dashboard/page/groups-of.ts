@@ -56,7 +56,10 @@ export function groupsOf({ rows, tasks, samples }: RolloutList, evaluations: rea
     }))
 }
 
-type Verdict = 'teaches' | 'nothing' | 'waiting' | 'learned' | 'unlearned' | 'same'
+export interface Verdict {
+  readonly name: 'teaches' | 'nothing' | 'waiting' | 'learned' | 'unlearned' | 'same'
+  readonly why: string
+}
 
 /**
  * The verdict on a group: what it taught and why, or how a held-out task has changed between the first and the last of `compared`.
@@ -66,7 +69,7 @@ export function verdictOf(
   group: Group,
   compared: readonly [first: string, last: string] | null,
   samplesPerPrompt: number | null = null,
-): { name: Verdict; why: string } {
+): Verdict {
   const rewards = group.rows.map(({ reward }) => reward ?? 0)
   if (group.rows[0]!.split !== 'train') return change(group, compared)
   const right = rewards.filter((reward) => reward >= 1).length
@@ -88,7 +91,7 @@ export function verdictOf(
   return { name: 'nothing', why: `nothing: ${(reason ?? 'no sample').replaceAll('-', ' ')}` }
 }
 
-function change(group: Group, compared: readonly [string, string] | null): { name: Verdict; why: string } {
+function change(group: Group, compared: readonly [string, string] | null): Verdict {
   const of = (name: string | undefined) => {
     const rewards = group.rows.filter((row) => evaluationName(row) === name).map(({ reward }) => reward ?? 0)
     return rewards.length > 0 ? spreadMean(rewards) : null

@@ -3,7 +3,7 @@ import type { RunSummary } from '@aworld-train/core'
 import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { isAnswered, usePlace } from './data.ts'
 import { fixed, integer, percent, points, seconds, signed, spread, stepName, visible } from './format.ts'
-import { type Group, groupsOf, isEvaluation, partnerOf, sampleName, sampleNumber, verdictOf } from './groups-of.ts'
+import { type Group, groupsOf, isEvaluation, partnerOf, sampleName, sampleNumber, type Verdict, verdictOf } from './groups-of.ts'
 import { filter, go, hrefs, route } from './route.ts'
 import { Columns } from './shares.tsx'
 import { Advantage, Chips, Dot, Dots, Empty, Facts, Middle, Section, useKeys } from './ui.tsx'
@@ -95,18 +95,10 @@ const titles: Readonly<Record<string, string>> = {
   unlearned: 'Unlearned',
 }
 
-interface GroupRowProps {
-  readonly group: Group
-  readonly isChosen: boolean
-  readonly compared: readonly [string, string] | null
-  /** What a group has that does not end early; `null` where none does. */
-  readonly samplesPerPrompt: number | null
-}
-
-function GroupRow({ group, isChosen, compared, samplesPerPrompt }: GroupRowProps) {
+function GroupRow({ group, isChosen, verdict }: { group: Group; isChosen: boolean; verdict: Verdict }) {
   const isHeldOut = group.rows[0]!.split !== 'train'
   const { mean, deviation } = spread(group.rows.map(({ reward }) => reward ?? 0))
-  const { name, why } = verdictOf(group, compared, samplesPerPrompt)
+  const { name, why } = verdict
   const advantages = group.samples.flatMap((sample) =>
     sample && sample.reason === null && sample.advantage !== null ? [sample.advantage] : [],
   )
@@ -163,14 +155,16 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
   const kind = query.get('kind')
   const search = query.get('find') ?? ''
   const kinds = [...new Set(all.map((group) => group.kind))].filter(Boolean)
-  const verdicts = new Map(all.map((group) => [group, verdictOf(group, compared).name]))
+  const training = summary.settings['training'] as { steps?: number; firstSamples?: number | null; samplesPerPrompt?: number } | undefined
+  const samplesPerPrompt = training?.firstSamples ? (training.samplesPerPrompt ?? null) : null
+  const verdicts = new Map(all.map((group) => [group, verdictOf(group, compared, samplesPerPrompt)]))
   const names = [
     'all',
     ...(isHeldOut
       ? ['learned', 'same', 'unlearned']
-      : ['teaches', 'nothing', ...([...verdicts.values()].includes('waiting') ? ['waiting'] : [])]),
+      : ['teaches', 'nothing', ...([...verdicts.values()].some(({ name }) => name === 'waiting') ? ['waiting'] : [])]),
   ]
-  const matches = (group: Group, which: string) => which === 'all' || verdicts.get(group) === which
+  const matches = (group: Group, which: string) => which === 'all' || verdicts.get(group)!.name === which
   const words = search.toLowerCase()
   const groups = all.filter(
     (group) => matches(group, show) && (kind === null || group.kind === kind) && group.task.question.toLowerCase().includes(words),
@@ -199,8 +193,6 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
     c: () => first !== undefined && partner !== null && go(hrefs.compare(first, partner)),
   }
   useKeys(keys, isAnswered(list))
-  const training = summary.settings['training'] as { steps?: number; firstSamples?: number | null; samplesPerPrompt?: number } | undefined
-  const samplesPerPrompt = training?.firstSamples ? (training.samplesPerPrompt ?? null) : null
   const scrubber = (
     <div class="scrubber">
       {split !== null && (
@@ -362,13 +354,7 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
             </thead>
             <tbody>
               {groups.slice(0, mostRows).map((group) => (
-                <GroupRow
-                  key={group.id}
-                  group={group}
-                  samplesPerPrompt={samplesPerPrompt}
-                  isChosen={group === chosen}
-                  compared={compared}
-                />
+                <GroupRow key={group.id} group={group} isChosen={group === chosen} verdict={verdicts.get(group)!} />
               ))}
             </tbody>
             {groups.length > mostRows && (
