@@ -10,7 +10,7 @@ import { readRaySettings } from './options.ts'
 const pollMs = 1_000
 /** A job that ends sooner than this has failed to start. */
 const shortLifeMs = 20_000
-/** After this many of those in a row no more are submitted. */
+/** After this many short lives in a row no more jobs are submitted. */
 const maxShortLives = 3
 /** Exit code of a job that only another configuration helps. */
 const misuse = 2

@@ -7,7 +7,7 @@ import { TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { readSparkSettings } from './options.ts'
 
-/** What the driver prints. */
+/** The printed reports of Spark's driver. */
 const Report = z.union([
   z.object({ failed: z.string() }),
   z.object({ ready: z.literal(true) }),

@@ -60,9 +60,9 @@ export interface RunningAttempt extends AttemptName {
 
 /**
  * A runner that is coordinated by this process. `run` rejects with ROLLOUT_CANCELLED when its signal aborts or the runner closes; the
- * rollout then has no result and runs again on resume. It rejects with ROLLOUT_CONFLICT for a key that is under way, with the store's error
- * when nothing can be kept, with the error of policy or gateway when these failed, and with the error of the workers when none can be had.
- * Every other end resolves.
+ * rollout then has no result and runs again on resume. It rejects with ROLLOUT_CONFLICT for a key that is under way, with the store's
+ * error when nothing can be kept, with the error of policy or gateway when these failed, and with the error of the workers when none can
+ * be had. Every other end resolves.
  */
 export interface InProcessRolloutRunner extends RolloutRunner {
   counts(): RolloutCounts

@@ -53,9 +53,9 @@ export interface AttemptResult {
 }
 
 /**
- * The coordinator's side of an attempt: it opens the URLs, has the agent run, closes the URLs, and decides why the attempt ended. It
- * resolves whatever the agent does, also when the worker is lost. It rejects when the session cannot be opened, and with other errors of
- * the executor.
+ * The coordinator's side of an attempt: it opens the URLs, has the agent run, closes the URLs, and decides why the attempt
+ * ended. It resolves whatever the agent does, also when the worker is lost. It rejects when the session cannot be opened, and
+ * with other errors of the executor.
  */
 export async function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
   const { request, attempt, limits, agents, gateway, executor, span, signal, lost } = options

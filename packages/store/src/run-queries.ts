@@ -41,7 +41,7 @@ export interface RunCounts {
 /** The turns of a rollout's attempt so far, for each agent in their order. */
 export interface AttemptTurns {
   readonly attempt: number
-  /** By the path of the agent's run, which is the agent's name. */
+  /** Keyed by the path of the agent's run, which is the agent's name. */
   readonly agents: ReadonlyMap<string, readonly Turn[]>
 }
 
@@ -145,7 +145,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     )
   const bySplit = countBy('split')
   const byStopReason = countBy('stop_reason')
-  // Beside min() SQLite takes the other columns from the row that has it.
+  // With min(), SQLite takes the other columns from the row that has the minimum.
   const failures = database.prepare(`SELECT error ->> '$.code' AS code, count(*) AS count, min(finished) AS first, key AS rollout,
     error ->> '$.message' AS message, error ->> '$.source' AS source FROM rollouts
     WHERE status = 'done' AND stop_reason IN ('failed', 'no-model-call', 'time-limit') AND error IS NOT NULL

@@ -38,7 +38,7 @@ interface RequestParts {
   readonly forced: ForcedCall | undefined
 }
 
-/** What a prompt must remember for the turns that are recorded with it. */
+/** Data that a prompt keeps for the turns that are recorded with it. */
 interface Memory extends Pick<RequestParts, 'prefill' | 'tools'> {
   readonly tokens: GrowingTokens
 }

@@ -53,7 +53,7 @@ export interface EngineConnection {
   send(message: ServiceMessage, arrays?: ChannelArrays): void
 }
 
-/** What a channel server tells an engine. */
+/** The side of an engine that a channel server calls. */
 export interface EngineLink {
   /** Whether the files of this model are needed. Rejects with MODEL_MISMATCH where another one is served and `isBound`: others use it. */
   needsFiles(hello: ChannelHello, isBound: boolean): Promise<boolean>

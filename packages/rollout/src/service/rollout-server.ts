@@ -23,8 +23,8 @@ export interface ServedWorkers {
   /** The current workers, for metrics. */
   readonly rows?: (() => readonly WorkerHealth[]) | undefined
   /**
-   * Required of workers as `Authorization: Bearer …`, on loopback too. It opens only the workers' paths, which the token of clients does
-   * not open.
+   * Required of workers as `Authorization: Bearer …`, on loopback too. It opens only the workers' paths, which the
+   * token of clients does not open.
    */
   readonly token: string
 }
@@ -60,8 +60,8 @@ export interface RolloutServer {
 }
 
 /**
- * Serves a rollout service over HTTP. Rejects with CONFIG_INVALID if it would answer beyond loopback without TLS or without a token, and
- * with GATEWAY_PORT_IN_USE.
+ * Serves a rollout service over HTTP. Rejects with CONFIG_INVALID if it would answer beyond loopback without TLS or without a
+ * token, and with GATEWAY_PORT_IN_USE.
  */
 export async function createRolloutServer(options: RolloutServerOptions): Promise<RolloutServer> {
   const { service, host = '127.0.0.1', port = 0, tls, insecure, allowedHosts, token, channel, workers, onRefusal } = options

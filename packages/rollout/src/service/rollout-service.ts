@@ -27,8 +27,8 @@ export interface RolloutServiceOptions {
   /** Keeps finished and accepted rollouts, also those of earlier processes. */
   readonly store: EpisodeReader & SubmissionStore
   /**
-   * Throws for a new rollout that cannot run properly, such as one that would be scored without its answer. It throws ROLLOUT_INVALID where
-   * the client can correct that.
+   * Throws for a new rollout that cannot run properly, such as one that would be scored without its answer. It throws ROLLOUT_INVALID
+   * where the client can correct that.
    */
   readonly check?: ((request: RolloutRequest) => void) | undefined
   readonly limits?: Partial<RolloutServiceLimits> | undefined
@@ -113,8 +113,8 @@ interface Entry {
   /** Whether its episode is a failure of the infrastructure. */
   isLost: boolean
   /**
-   * Resolves to the episode, if there is one, when the rollout has ended. `null` after that: those who waited have the episode, and later
-   * readers ask the store.
+   * Resolves to the episode, if there is one, when the rollout has ended. `null` after that: those who waited have the episode,
+   * and later readers ask the store.
    */
   ended: Promise<Episode | null> | null
 }

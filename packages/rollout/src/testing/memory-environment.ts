@@ -18,8 +18,8 @@ export interface MemoryEnvironmentOptions {
 }
 
 /**
- * An Environment without processes, with one tool that echoes unless `call` says otherwise. A call that rejects with TOOL_SERVER_DIED ends
- * its lease.
+ * An Environment without processes, with one tool that echoes unless `call` says otherwise. A call that rejects with
+ * TOOL_SERVER_DIED ends its lease.
  */
 export function memoryEnvironment({ call, beforeTools, beforeClose }: MemoryEnvironmentOptions = {}): MemoryEnvironment {
   const requests: LeaseRequest[] = []

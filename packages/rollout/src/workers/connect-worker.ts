@@ -24,8 +24,8 @@ const certificateProblems = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS
 const certificateRemedy = 'Name the file of its authority in NODE_EXTRA_CA_CERTS, or correct the certificate or the address.'
 
 /**
- * Rejects with COORDINATOR_UNREACHABLE, with SERVICE_UNAUTHORIZED, and with CONFIG_INVALID where the address takes no workers or its
- * certificate is not trusted.
+ * Rejects with COORDINATOR_UNREACHABLE, with SERVICE_UNAUTHORIZED, and with CONFIG_INVALID where the address takes no workers or
+ * its certificate is not trusted.
  */
 export function connectWorker({ url, token, ca }: CoordinatorConnection): Promise<WebSocket> {
   const target = new URL(workersPath, url.replace(/^http/, 'ws'))

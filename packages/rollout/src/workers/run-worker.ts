@@ -34,8 +34,8 @@ export interface WorkerOptions extends CoordinatorConnection {
   /** Opens the executor of the agents, with the coordinator's settings for tools. Called once. */
   readonly openExecutor: (environment: WorkerEnvironment) => AttemptExecutor
   /**
-   * Folder that paths of tasks' files are relative to. A file that is not there is fetched from the coordinator. Default: the working
-   * directory.
+   * Folder that paths of tasks' files are relative to. A file that is not there is fetched from the coordinator.
+   * Default: the working directory.
    */
   readonly baseDirectory?: string | undefined
   /** Aborts when the worker should finish the attempts that it holds, take no more and leave. */

@@ -32,8 +32,8 @@ export interface WorkerPoolOptions {
 }
 
 /**
- * Connections of workers in other processes. The runner that the pool is attached to decides what they are assigned and how long they are
- * waited for.
+ * Connections of workers in other processes. The runner that the pool is attached to decides what they are assigned
+ * and how long they are waited for.
  */
 export interface WorkerPool extends WorkerSource {
   /** Takes over a socket whose token has been checked. */

@@ -18,8 +18,8 @@ export function failedOutcome(error: TrainError): AttemptOutcome {
 }
 
 /**
- * Returns the result, or a failure in its place. A result that is too large or cannot be read would end the connection and everything on
- * it, again and again.
+ * Returns the result, or a failure in its place. A result that is too large or cannot be read would end the connection and
+ * everything on it, again and again.
  */
 export function sendable(result: WorkerResult, maxBytes = Number.POSITIVE_INFINITY): WorkerResult {
   try {

@@ -5,7 +5,7 @@ import { createLease, type Lease } from './lease.ts'
 
 export interface LeaseTableOptions {
   readonly sandbox: Sandbox
-  /** What a workspace has where its lease asks for nothing. */
+  /** Limits of a workspace if its lease asks for none. */
   readonly quota: Partial<WorkspaceLimits>
   /** Most that a lease may ask for. */
   readonly maxQuota: WorkspaceLimits
