@@ -44,7 +44,7 @@ export const lifelineFd = 4
 /** The same in namespaces of its own: no network, no other process, and no file but those that it may read. */
 export const bubblewrapCommand: ParserCommand = (options) => {
   const [, ...nodeArguments] = nodeCommand(options)
-  const parts = [
+  const jailArguments = [
     ownNamespaces(65_534),
     confinement(filterFd),
     ['--clearenv'],
@@ -57,6 +57,6 @@ export const bubblewrapCommand: ParserCommand = (options) => {
     options.readable.flatMap(mounted),
     ['--remount-ro', '/'],
     ['--', jailedBash, ...withLifeline(lifelineFd, [jailedNode, ...nodeArguments])],
-  ]
-  return ['bwrap', ...parts.flat()]
+  ].flat()
+  return ['bwrap', ...jailArguments]
 }
