@@ -88,6 +88,14 @@ describe.each(drivenTrainers)('$name', ({ name: trainer, readConfig }) => {
     expect(terms).toEqual(columnOf(trainer as TrainerColumn))
   })
 
+  it.each(['./loss.ts#cispo', () => []])('refuses a loss of one’s own, and names what chooses the framework’s: %s', async (loss) => {
+    const { problems } = await readConfig({ training: { loss } }, { baseDirectory: '/', environment: {}, sections: trainerSections })
+    const setting =
+      { verl: 'actor_rollout_ref.actor.policy_loss.loss_mode', areal: 'actor.importance_sampling_level' }[trainer] ?? 'loss_type'
+    expect(problems).toEqual([expect.stringMatching(/^training\.loss is ("\.\/loss\.ts#cispo"|a function), /)])
+    expect(problems[0]).toContain(`in Python, and ${setting} chooses it.`)
+  })
+
   it('notes settings of the engine in the box in the block of ours too', async () => {
     const { notes } = await readConfig(
       { aworldTrain: { gateway: { port: 2 } } },

@@ -83,6 +83,18 @@ it('changes with what becomes of the calls of agents', async () => {
   expect(new Set(await Promise.all(hashes)).size).toBe(5)
 })
 
+it('changes with the bytes of a loss, its path, and the text of one that is a function', async () => {
+  writeFileSync(join(folder, 'loss.ts'), 'export const mean = () => []\nexport const sum = () => []\n')
+  const withLoss = (loss: unknown) => ({ config: { model: { warmUp: './warm-up.ts#warmUp' }, training: { loss } } })
+  const losses = [null, './loss.ts#mean', './loss.ts#sum', () => [], () => [0]]
+  const hashes = await Promise.all(losses.map((loss) => hashOf(withLoss(loss))))
+  expect(new Set(hashes).size).toBe(5)
+  const before = await inputsOf(withLoss('./loss.ts#mean'))
+  appendFileSync(join(folder, 'loss.ts'), '// another loss\n')
+  const now = await inputsOf(withLoss('./loss.ts#mean'))
+  expect(Object.keys(now).filter((name) => now[name] !== before[name])).toEqual(['the loss'])
+})
+
 it('says nothing of an agent and a reward that are objects', async () => {
   const [first, second] = [0, 1].map((value) => ({ agent: async () => String(value), rewardFunc: () => value }))
   expect(await hashOf(first)).toBe(await hashOf(second))

@@ -31,6 +31,21 @@ describe('validate', () => {
     await AgentTrainer.create(options({ config: { model: { path: folder }, training: { klCoefficient: 0.1 } } }))
   })
 
+  it.each([
+    ['./loss.ts#half', /does not export "half"/],
+    ['./loss.ts#rate', /The loss \.\/loss\.ts#rate is not a function/],
+    ['./other.ts#mean', /There is no module .*other\.ts/],
+    ['./broken.ts', /could not be imported: no file today/],
+  ])('names a loss that cannot be had: %s', async (loss, message) => {
+    writeFileSync(join(folder, 'loss.ts'), 'export const mean = () => []\nexport const rate = 1\n')
+    writeFileSync(join(folder, 'broken.ts'), 'throw new Error("no file today")\n')
+    const create = (named: unknown) => AgentTrainer.create(options({ config: { model: { path: folder }, training: { loss: named } } }))
+    await expect(create(loss)).rejects.toMatchObject({ code: 'MODULE_INVALID', message: expect.stringMatching(message) })
+    await create('./loss.ts#mean')
+    await create(() => [])
+    await expect(create(1)).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('training.loss') })
+  })
+
   it('names an agent that is none, and nothing else', async () => {
     await expect(AgentTrainer.create(options({ agent: {} as never }))).rejects.toMatchObject({
       code: 'AGENT_INVALID',

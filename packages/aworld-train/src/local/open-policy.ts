@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, relative } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { type Learner, stableHash, type TokenEngine } from '@aworld-train/core'
+import { type PolicyLearner, type PolicyLoss, stableHash, type TokenEngine } from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RunEvent, type RunReport, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import { createOpenLoop, createWork, type LocalConfig, type RolloutOptions } from '@aworld-train/training'
 import { checkpointPath } from './checkpoint-path.ts'
@@ -31,8 +31,10 @@ export interface OpenPolicy extends AsyncDisposable {
   /** Empty where there is no test set. */
   readonly testTasks: readonly TrainingTask[]
   readonly engine: Pick<TokenEngine, 'name' | 'model' | 'weightVersion'>
-  /** Updates the weights; `trainSft` and `publish()` make them the ones that sample, and end a step. */
-  readonly learner: Learner
+  /** The loss that `training.loss` is or names; `null` where there is none. */
+  readonly loss: PolicyLoss | null
+  /** Updates the weights, by a loss of your own or one of its kinds; `trainSft` and `publish()` make them the ones that sample, and end a step. */
+  readonly learner: PolicyLearner
   readonly signal: AbortSignal
   /** Runs the agent on each task with the published weights and scores it; the samples of a task stand together. New random numbers on every call. TRAINER_EMPTY_BATCH where all failed. */
   rollout(tasks: readonly TrainingTask[], options?: RolloutOptions): Promise<Episode[]>
@@ -155,6 +157,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
     policy: {
       path,
       config: plan.config,
+      loss: plan.loss,
       trainTasks: plan.train.tasks,
       testTasks: plan.test?.tasks ?? [],
       engine,

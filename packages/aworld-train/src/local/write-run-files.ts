@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeParquet } from '@aworld-train/training'
+import { toYaml, writeParquet } from '@aworld-train/training'
 import { stringify } from 'yaml'
 import type { LocalPlan } from './plan.ts'
 
@@ -12,7 +12,7 @@ export async function writeRunFiles(path: string, plan: LocalPlan): Promise<void
     ...(plan.agentModule ? { module: plan.agentModule } : {}),
   }))
   await writeFile(join(path, 'agent.yaml'), stringify(agents))
-  await writeFile(join(path, 'final_trainer.yaml'), stringify({ ...plan.config, seed: plan.seed }))
+  await writeFile(join(path, 'final_trainer.yaml'), toYaml({ ...plan.config, seed: plan.seed }))
   await writeParquet(plan.train.tasks, plan.train.answers, join(path, 'train_data.parquet'))
   if (plan.validation) await writeParquet(plan.validation.tasks, plan.validation.answers, join(path, 'validation_data.parquet'))
   if (plan.test) await writeParquet(plan.test.tasks, plan.test.answers, join(path, 'test_data.parquet'))

@@ -1,5 +1,5 @@
 import type { TrainingSample } from '@aworld-train/protocol'
-import type { LossAggregation, UpdateRequest } from './learner.ts'
+import type { Learner, LossAggregation, UpdateMetrics, UpdateRequest } from './learner.ts'
 
 /**
  * A loss of one's own: a pure function of the whole batch of an update, so that it may weigh rows and tokens as it likes. It answers at
@@ -43,4 +43,10 @@ export interface PolicyLossRequest extends Omit<UpdateRequest, 'loss'> {
   readonly entropyCoefficient?: number | undefined
   /** How tokens weigh in both terms; `token-mean` by default. */
   readonly aggregation?: LossAggregation | undefined
+}
+
+/** A learner whose updates take a loss of one's own too. */
+export interface PolicyLearner extends Learner {
+  /** LOSS_INVALID for a loss that throws or answers something else than a finite number for every row and token; the weights are then as before. */
+  update(request: UpdateRequest | PolicyLossRequest): Promise<UpdateMetrics>
 }

@@ -1,5 +1,5 @@
 import { errorMessage, TrainError } from '@aworld-train/protocol'
-import type { Learner, UpdateMetrics } from '../contracts/learner.ts'
+import type { Learner, UpdateMetrics, UpdateRequest } from '../contracts/learner.ts'
 import type { LossRow, PolicyLoss, PolicyLossRequest, RowLoss } from '../contracts/policy-loss.ts'
 import { checkReference, checkScored } from './check-update.ts'
 import { lossWeights } from './loss-weights.ts'
@@ -63,6 +63,9 @@ export async function updateWithLoss(
     named: meansByName(answers.map((row) => row.metrics ?? {})),
   }
 }
+
+/** Whether an update is by a loss of one's own. */
+export const hasOwnLoss = (request: UpdateRequest | PolicyLossRequest): request is PolicyLossRequest => typeof request.loss === 'function'
 
 /** What the loss answers, checked; it gets copies, and rows that it cannot put in another order. */
 function answersOf(loss: PolicyLoss, rows: readonly LossRow[]): readonly RowLoss[] {

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
-import { isTree, type KeyTree, leaves, ownBlock, readConfigFile, setAt, takeSection } from '@aworld-train/training'
-import { stringify } from 'yaml'
+import { isTree, type KeyTree, leaves, ownBlock, readConfigFile, setAt, takeSection, toYaml } from '@aworld-train/training'
 import { renderGeneralTerms } from './general-terms.ts'
 import { formatOverride, parseOverride } from './hydra-override.ts'
 import type { InstalledVerl } from './installed-verl.ts'
@@ -164,7 +163,7 @@ async function gather(source: VerlConfigSource, options: ReadVerlConfigOptions):
       return gathered
     }
     return fromTree(source, {
-      source: { kind: 'object', file: null, text: stringify(source) },
+      source: { kind: 'object', file: null, text: toYaml(source) },
       directory: base,
       where: 'the configuration',
       sections: options.sections,

@@ -1,3 +1,5 @@
+import { stringify } from 'yaml'
+
 export type KeyTree = Readonly<Record<string, unknown>>
 
 export function isTree(value: unknown): value is KeyTree {
@@ -48,3 +50,7 @@ export function copyOf(value: unknown): unknown {
   if (isTree(value)) return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copyOf(member)]))
   return value
 }
+
+/** A tree in YAML, with a function by its name. */
+export const toYaml = (tree: KeyTree): string =>
+  stringify(tree, (_key, value: unknown) => (typeof value === 'function' ? value.name || 'a function' : value))

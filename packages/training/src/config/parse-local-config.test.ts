@@ -25,6 +25,15 @@ describe('our own keys', () => {
     expect(parseLocalConfig(undefined).config).toEqual(parseLocalConfig(file('empty.yaml', '')).config)
   })
 
+  it('say that the clip of the loss in the box is not that of a loss of one’s own', () => {
+    const training = { clipLow: 0.1, loss: () => [] }
+    expect(parseLocalConfig({ training }).notes).toEqual([
+      'training.clipLow has no effect with training.loss: a loss of your own has its own clip.',
+    ])
+    expect(parseLocalConfig({ training: { clipLow: 0.1 } }).notes).toEqual([])
+    expect(parseLocalConfig({ training }).config.training.loss).toBe(training.loss)
+  })
+
   it('leave names of models, variables and what a cluster has as they are', () => {
     const resources = { limits: { 'nvidia.com/gpu': 1 }, 'spark.executor.memory': '2g' }
     const env = { 'my.variable': 'a' }

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { type Learner, type RolloutRunner, taskHash, toTrainingSamples } from '@aworld-train/core'
+import { gspo, type Learner, type RolloutRunner, taskHash, toTrainingSamples } from '@aworld-train/core'
 import type { Episode, RolloutRequest, TrainingSample, TrainingTask } from '@aworld-train/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
@@ -104,6 +104,21 @@ const timeless = ({ curve, ...result }: Awaited<ReturnType<typeof train>>) => ({
 })
 
 describe('a loop whose steps somebody else makes', () => {
+  it('takes a loss of one’s own in an update, and keeps the numbers that it names', async () => {
+    const store = createMemoryStore(directory)
+    const { loop } = startProcess(store)
+    const episodes = await loop.rollout(tasks)
+    const samples = episodes.flatMap((episode) =>
+      toTrainingSamples(episode).samples.map((sample) => ({ ...sample, advantage: episode.reward! })),
+    )
+    const metrics = await loop.learner.update({ samples, loss: gspo(), optimizer })
+    await loop.learner.publish()
+    const { curve, ledger } = loop.result('finished')
+    expect(metrics.named!['ratio']).toBeCloseTo(1, 5)
+    expect(curve[0]!.metrics).toMatchObject({ 'loss/ratio': metrics.named!['ratio'], loss: metrics.loss, updates: 1 })
+    expect(ledger).toMatchObject({ trained: samples.length, unexplained: 0 })
+  })
+
   it('commits a step at each publish, with a curve, checkpoints and an account of every sampled token', async () => {
     const store = createMemoryStore(directory)
     const result = await train(startProcess(store).loop)

@@ -1,13 +1,16 @@
 import {
+  hasOwnLoss,
   isFailed,
   isInfrastructureFailure,
   isUnscored,
-  type Learner,
+  type PolicyLearner,
+  type PolicyLossRequest,
   toEndedRollout,
   toTrainingSamples,
   totalCount,
   type UpdateMetrics,
   type UpdateRequest,
+  updateWithLoss,
 } from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RolloutRequest, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import { groupProblems } from '../config/own-config.ts'
@@ -42,7 +45,7 @@ export interface RolloutOptions {
  * process of the run comes to a committed step again, the recorded episodes are used, and the updates are repeated.
  */
 export interface OpenLoop {
-  readonly learner: Learner
+  readonly learner: PolicyLearner
   /** Rejects with TRAINER_EMPTY_BATCH where all failed; the next process of the run then tries them anew. */
   rollout(tasks: readonly TrainingTask[], options?: RolloutOptions): Promise<Episode[]>
   /** ROLLOUT_CONFLICT for a name that this process has used. */
@@ -217,11 +220,11 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     }
   }
 
-  async function update(request: UpdateRequest): Promise<UpdateMetrics> {
+  async function update(request: UpdateRequest | PolicyLossRequest): Promise<UpdateMetrics> {
     const openStep = step()
     isAhead = true
     const startedAt = performance.now()
-    const metrics = await state.timed('update', () => learner.update(request))
+    const metrics = await state.timed('update', () => (hasOwnLoss(request) ? updateWithLoss(learner, request) : learner.update(request)))
     const { tokens, withVariance, others, samples } = selectedSamples.take(request.samples)
     openStep.rows.push(...rowsOf(samples))
     for (const [i, row] of metrics.logprobs?.entries() ?? []) {

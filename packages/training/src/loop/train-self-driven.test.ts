@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { groupAdvantages, type RolloutRunner, taskHash } from '@aworld-train/core'
+import { groupAdvantages, gspo, type PolicyLoss, type RolloutRunner, taskHash } from '@aworld-train/core'
 import type { Episode, RolloutRequest, RunEvent, TrainingTask } from '@aworld-train/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
@@ -134,6 +134,34 @@ describe('trainSelfDriven', () => {
       const { rolloutLogprobs } = store.episode(rollout)!.trajectories[0]!.turns[0]!
       expect([...trainerLogprobs]).toEqual([expect.closeTo(rolloutLogprobs[0]!, 4)])
     }
+  })
+
+  it('learns by a loss of one’s own, whose numbers are metrics of the steps, and resumes on its curve', async () => {
+    const options = { loss: gspo({ low: 0.2, high: 0.2 }), config: makeConfig({ promptsPerUpdate: 2 }) }
+    const whole = await startProcess(createMemoryStore(join(directory, 'whole')), options)
+    expect(whole.after!.reward).toBeGreaterThan(0.8)
+    expect(whole.curve[0]!.metrics['loss/ratio']).toBeGreaterThan(0.5)
+    const store = createMemoryStore(join(directory, 'stopped'))
+    const controller = new AbortController()
+    const onEvent = (event: RunEvent) => {
+      store.appendEvent(event)
+      if (event.type === 'step-end' && event.step === 7) controller.abort()
+    }
+    await startProcess(store, { ...options, signal: controller.signal, onEvent })
+    expect(curveOf(await startProcess(store, options))).toEqual(curveOf(whole))
+  })
+
+  it('warns where every derivative of a loss is 0', async () => {
+    const store = createMemoryStore(directory)
+    const loss: PolicyLoss = (rows) => rows.map(({ logprobs }) => ({ loss: 0, gradient: logprobs.map(() => 0) }))
+    await startProcess(store, { loss, config: makeConfig({ steps: 1 }) })
+    expect(warningsOf(store)).toEqual([['BATCH_WITHOUT_GRADIENT', 'Step 1 trained nothing: every derivative of its loss is 0.']])
+  })
+
+  it('ends with the reason where a loss answers what it must not, and trains nothing', async () => {
+    const store = createMemoryStore(directory)
+    await expect(startProcess(store, { loss: () => [] })).rejects.toMatchObject({ code: 'LOSS_INVALID' })
+    expect(store.steps()).toEqual([])
   })
 
   it('gives the same curve again for the same seed, and another for another', async () => {
