@@ -20,6 +20,9 @@ export interface FinishedTotals {
   readonly repeated: readonly RolloutRow[]
 }
 
+/** The condition for rollouts whose reward abstained, as in isUnscored() of core. */
+export const unscored = `reward IS NULL AND turns > 0 AND stop_reason NOT IN ('failed', 'no-model-call', 'time-limit', 'cancelled')`
+
 /** Most rows of each kind that totals list. */
 export const mostNamed = { incomplete: 100, repeated: 20 } as const
 
@@ -58,8 +61,6 @@ export function createFinishedTotals(
   database: DatabaseSync,
   rows: RolloutRowReads,
 ): (after: number, steps?: readonly number[]) => FinishedTotals {
-  // The same condition as isUnscored() of core.
-  const unscored = `reward IS NULL AND turns > 0 AND stop_reason NOT IN ('failed', 'no-model-call', 'time-limit', 'cancelled')`
   const counts = 'sum(turns) AS turns, sum(tool_calls) AS toolCalls, sum(sampled_tokens) AS'
   const sums = database.prepare(`SELECT stop_reason AS stopReason, split = 'train' AS isTraining, count(*) AS rollouts,
     ${counts} sampledTokens, sum(cost) AS cost, sum(attempt > 0) AS repeated, max(finished) AS last FROM rollouts WHERE finished > ? GROUP BY 1, 2`)

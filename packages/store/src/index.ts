@@ -8,6 +8,7 @@ export {
 } from './finished-totals.ts'
 export { healthEveryMs, healthKeptMs } from './health-samples.ts'
 export { keepTokenizer } from './keep-tokenizer.ts'
+export type { KindRewards } from './kind-rewards.ts'
 export { type OwnedRunStore, openRunStore, type RunStoreOptions } from './open-run-store.ts'
 export { type EventPage, readEvents } from './read-events.ts'
 export { type ResolvedRun, type ResolveRunOptions, resolveRun } from './resolve-run.ts'

@@ -19,6 +19,7 @@ import type { AgentTokens, Episode, ErrorRecord, FailureCount, RolloutRequest, T
 import { createAttemptReads } from './attempt-rows.ts'
 import { createFinishedTotals, type FinishedTotals } from './finished-totals.ts'
 import { createHealthReads } from './health-samples.ts'
+import { createKindRewardReads, type KindRewards } from './kind-rewards.ts'
 import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, shownStatus, whereOf } from './rollout-rows.ts'
 import { segmentPath } from './segment-writer.ts'
 import { createSampleReads, type SampleTokens } from './step-samples.ts'
@@ -86,6 +87,8 @@ export interface RunQueries
    * rollouts may have finished before.
    */
   finishedTotals(after: number, steps?: readonly number[]): FinishedTotals
+  /** Rewards of a training step by the kinds of its tasks; without `step` those of all steps, in their order. */
+  kindRewards(step?: number): KindRewards[]
   /** Number of rollouts of each status. */
   statuses(): Readonly<Record<RunRolloutStatus, number>>
   /** Number of episodes of each split. */
@@ -298,6 +301,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     sampleTokens: named(samples.tokens),
     agentTokens: named(agentTokens),
     finishedTotals: named(createFinishedTotals(database, rows)),
+    kindRewards: named(createKindRewardReads(database)),
     statuses: named(() => {
       const owned = isOwned()
       const counts = { queued: 0, running: 0, done: 0, cancelled: 0, interrupted: 0 }

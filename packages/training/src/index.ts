@@ -29,6 +29,7 @@ export { type RunData, readRunData } from './dataset/read-run-data.ts'
 export { kindOf, requireColumn } from './dataset/task-column.ts'
 export { toChannelTask } from './dataset/to-channel-task.ts'
 export { writeParquet, writeParquetRows } from './dataset/write-parquet.ts'
+export { listCheckpoints } from './loop/checkpoints.ts'
 export { drawTasks, missingKinds } from './loop/draw-tasks.ts'
 export {
   type EvaluatedTask,

@@ -14,11 +14,12 @@ import {
   raiseFindings,
   removeUnfinished,
   runVersions,
+  watchCollapse,
   watchHealth,
   watchTruncation,
 } from '@aworld-train/run'
 import { keepTokenizer, type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
-import type { SelfDrivenResult } from '@aworld-train/training'
+import { listCheckpoints, type SelfDrivenResult } from '@aworld-train/training'
 import { openTensorBoardLog, tensorBoardDirectory } from '../tensorboard/tensorboard-log.ts'
 import { inputHashes } from './configuration-hash.ts'
 import type { LocalPlan } from './plan.ts'
@@ -98,7 +99,8 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   const answers = new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])])
   const { maxTokens } = plan.config.sampling
   const remedy = `Raise sampling.maxTokens, which is ${maxTokens}; where the context of the model is full instead, shorten the prompts.`
-  const sampler = createEpisodeSampler(store, watchTruncation(emit, remedy))
+  const collapses = watchCollapse(emit, { store, warnings: run.warnings, checkpoints: () => listCheckpoints(path) })
+  const sampler = createEpisodeSampler(store, watchTruncation(collapses, remedy))
   const names = { project: plan.config.projectName ?? 'aworld-train', experiment: plan.config.experimentName ?? plan.name }
   const curves = plan.config.logging.includes('tensorboard') ? tensorBoardDirectory(path, names) : null
   const onWarning = (message: string) => emit({ type: 'warning-raised', at: Date.now(), code: 'TENSORBOARD_FAILED', message })

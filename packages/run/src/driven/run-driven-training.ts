@@ -10,6 +10,7 @@ import { watchHealth } from '../directory/health-watch.ts'
 import { openRunAccounts } from '../directory/run-accounts.ts'
 import { inRunDirectory, type RunDirectory } from '../directory/run-directory.ts'
 import { removeUnfinished } from '../directory/run-files.ts'
+import { watchCollapse } from '../events/collapse-watch.ts'
 import { createEpisodeSampler } from '../events/episode-sampler.ts'
 import { createFailureTally } from '../events/failure-tally.ts'
 import { createIdleClock } from '../events/idle-clock.ts'
@@ -95,7 +96,10 @@ async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: R
   const planned = await planStart(plan, { path, name, model, incarnation, resume: run.resumed }, signal)
   await trainer.writeFiles(planned, plan)
   const resumedFromStep = trainer.checkpoints.resumable(planned.checkpoints)
-  const sampler = createEpisodeSampler(store, watchTruncation(emit, longerAnswers(plan, planned)))
+  const checkpoints = () =>
+    trainer.checkpoints.steps(planned.checkpoints).map((step) => ({ step, path: join(path, trainer.checkpoints.pathOf(step)) }))
+  const collapses = watchCollapse(emit, { store, warnings, checkpoints })
+  const sampler = createEpisodeSampler(store, watchTruncation(collapses, longerAnswers(plan, planned)))
   const watch = createRunWatch()
   const failures = createFailureTally()
   const idle = createIdleClock()

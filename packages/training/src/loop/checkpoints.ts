@@ -15,6 +15,18 @@ export interface Checkpoints {
   keptPaths(): string[]
 }
 
+/** What of the checkpoints of a run is on disk, by steps; `isBest` is the one that the validation chose. */
+export function listCheckpoints(run: string): { readonly step: number; readonly isBest: boolean; readonly path: string }[] {
+  const folder = join(run, 'checkpoints')
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  return names
+    .flatMap((name) => {
+      const [, best, step] = /^(best-)?step-(\d+)$/.exec(name) ?? []
+      return step === undefined ? [] : [{ step: Number(step), isBest: best !== undefined, path: join(folder, name) }]
+    })
+    .sort((a, b) => a.step - b.step)
+}
+
 /** The checkpoints of a run, one folder a step; step 0 holds the weights that it started from. */
 export function createCheckpoints({
   learner,
@@ -42,13 +54,7 @@ export function createCheckpoints({
     for (const name of names) if (name.startsWith('.')) await rm(join(folder, name), { recursive: true, force: true })
   }
 
-  const steps = () =>
-    existsSync(folder)
-      ? readdirSync(folder)
-          .flatMap((name) => /^step-(\d+)$/.exec(name)?.[1] ?? [])
-          .map(Number)
-          .sort((a, b) => a - b)
-      : []
+  const steps = () => listCheckpoints(store.path).flatMap(({ step, isBest }) => (isBest ? [] : [step]))
 
   return {
     async restore(step) {
