@@ -168,6 +168,22 @@ describe('a training with verl', () => {
     expect(readdirSync(join(directory, 'runs'))).toHaveLength(1)
   })
 
+  it('says that the policy has collapsed while the run goes on, and which checkpoint was the best', async () => {
+    writeFileSync(faults, '{"forgetInStep": 6}')
+    const training = { steps: 14, promptsPerStep: 2, samplesPerPrompt: 2, checkpointEvery: 4, evaluateEvery: 14 }
+    const { made, events } = trainer({}, { training })
+    const { warnings } = await made.train()
+    const collapsed = events.findIndex((event) => event.type === 'warning-raised' && event.code === 'POLICY_COLLAPSED')
+    expect(events.slice(collapsed).filter(({ type }) => type === 'step-end').length).toBeGreaterThan(0)
+    expect(warnings.filter(({ code }) => code === 'POLICY_COLLAPSED')).toEqual([
+      {
+        code: 'POLICY_COLLAPSED',
+        count: 1,
+        messages: [expect.stringMatching(/from 1 in steps 2 to 4 to 0\. The best checkpoint is .*global_step_4; /)],
+      },
+    ])
+  })
+
   it('ends a trainer that says nothing for as long as the watchdog waits', async () => {
     writeFileSync(faults, '{"hang": true}')
     const { made } = trainer({}, { aworldTrain: { smoke: true, watchdogTimeoutMs: 1_000, rolloutTimeoutMs: 900 } })

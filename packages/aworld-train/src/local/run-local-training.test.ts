@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Agent } from '@aworld-train/agent'
-import { RunReport } from '@aworld-train/protocol'
+import { type RunEvent, RunReport } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { expect, it } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
@@ -74,6 +74,51 @@ it('a training whose answers are mostly cut says so in its report, with the reme
         messages: [expect.stringMatching(/^2 of 2 rollouts of step 1 were cut by length.* Raise sampling\.maxTokens, which is 1; /)],
       },
     ])
+  } finally {
+    rmSync(runPath, { recursive: true, force: true, maxRetries: 3 })
+  }
+})
+
+it('a training whose reward collapses says so while it goes on, in its events and its report, and once after a stop', async () => {
+  const runPath = mkdtempSync(join(tmpdir(), 'aworld-train-collapse-'))
+  try {
+    let rewards = 0
+    const stopped = new AbortController()
+    const events: RunEvent[] = []
+    const train = async (signal?: AbortSignal) => {
+      const trainer = await AgentTrainer.create({
+        agent: new Agent({ name: 'chemist', maxTurns: 1 }),
+        trainDataset: [{ id: 'a', prompt: 'What is the symbol of gold?', answer: 'Au' }],
+        rewardFunc: () => (++rewards <= 2 * 4 ? 1 : 0),
+        config: {
+          model: { path: fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url)) },
+          engine: { threads: 1, simd: 'plain' },
+          training: { steps: 14, promptsPerStep: 1, samplesPerPrompt: 2, checkpointEvery: 1 },
+          sampling: { maxTokens: 1 },
+          reward: { unfinished: 'score' },
+          concurrency: 2,
+        },
+        runPath,
+        trainEngineName: 'local',
+        onEvent: (event) => {
+          events.push(event)
+          if (event.type === 'warning-raised' && event.code === 'POLICY_COLLAPSED') stopped.abort()
+        },
+      })
+      return await trainer.train(signal)
+    }
+    expect((await train(stopped.signal)).status).toBe('stopped')
+    const { warnings, status } = await train()
+    expect(status).toBe('finished')
+    const collapsed = events.flatMap((event) =>
+      event.type === 'warning-raised' && event.code === 'POLICY_COLLAPSED' ? [event.message] : [],
+    )
+    expect(collapsed).toEqual([
+      expect.stringMatching(
+        /^At step 7 the policy .* all tasks from 1 in steps 1 to 3 to 0\. The best checkpoint is .*checkpoints\/step-00000\d; /,
+      ),
+    ])
+    expect(warnings).toContainEqual({ code: 'POLICY_COLLAPSED', count: 1, messages: collapsed })
   } finally {
     rmSync(runPath, { recursive: true, force: true, maxRetries: 3 })
   }

@@ -15,6 +15,8 @@ interface Faults {
   readonly killInStep?: number
   /** Hangs before the first step. */
   readonly hang?: boolean
+  /** From the update of that step on it samples the wrong word again. */
+  readonly forgetInStep?: number
 }
 
 const [faultsFile = '', ...argv] = process.argv.slice(2)
@@ -106,7 +108,7 @@ for (let step = first + 1; step <= steps; step++) {
   }
   appendFileSync(join(ledger, 'trained-1.jsonl'), `${JSON.stringify({ step, keys, rowsPadded: 0, maxLogprobDifference: 1e-7 })}\n`)
   version = step
-  words = 'yes'
+  words = step >= (faults.forgetInStep ?? Number.POSITIVE_INFINITY) ? 'no' : 'yes'
   const timing: Record<string, number> = {
     'timing_s/step': 0.2,
     'timing_s/gen': 0.1,
