@@ -179,7 +179,7 @@ describe('a training with verl', () => {
       {
         code: 'POLICY_COLLAPSED',
         count: 1,
-        messages: [expect.stringMatching(/from 1 in steps 2 to 4 to 0\. The best checkpoint is .*global_step_4; /)],
+        messages: [expect.stringMatching(/from 1 in steps 2 to 4 to 0\. The best checkpoint is .*global_step_4\. Stop, /)],
       },
     ])
   })

@@ -115,7 +115,7 @@ it('a training whose reward collapses says so while it goes on, in its events an
     )
     expect(collapsed).toEqual([
       expect.stringMatching(
-        /^At step 7 the policy .* all tasks from 1 in steps 1 to 3 to 0\. The best checkpoint is .*checkpoints\/step-00000\d; /,
+        /^At step 7 the policy .* all tasks from 1 in steps 1 to 3 to 0\. The best checkpoint is .*checkpoints\/step-00000\d\. Stop, /,
       ),
     ])
     expect(warnings).toContainEqual({ code: 'POLICY_COLLAPSED', count: 1, messages: collapsed })

@@ -93,7 +93,7 @@ it('says the step, the kinds that fell and the best checkpoint while the run goe
     const warnings = await train(path, { steps: [...good, ...lost] })
     expect(warnings).toEqual([
       expect.stringMatching(
-        /^POLICY_COLLAPSED At step \d+ the policy .* fell: hard from 0\.8 in steps 1 to 3 to 0, all tasks from 0\.9 in steps 1 to 3 to 0\.5\. The best checkpoint is .*step-000004; /,
+        /^POLICY_COLLAPSED At step \d+ the policy .* fell: hard from 0\.8 in steps 1 to 3 to 0, all tasks from 0\.9 in steps 1 to 3 to 0\.5\. The best checkpoint is .*step-000004\. Stop, /,
       ),
     ])
   }))

@@ -70,12 +70,9 @@ function describe(step: number, collapses: readonly Collapse[], checkpoint: Kept
     ({ kind, best, latest }) =>
       `${kind ?? 'all tasks'} from ${number(best.reward)} in steps ${best.first} to ${best.last} to ${number(latest.reward)}`,
   )
-  const from =
-    checkpoint === null
-      ? 'No checkpoint is from before it, so begin again'
-      : `The best checkpoint is ${displayPath(checkpoint.path)}; stop, and begin another run from it`
+  const from = checkpoint === null ? 'No checkpoint is from before it' : `The best checkpoint is ${displayPath(checkpoint.path)}`
   return (
-    `At step ${step} the policy has lost what it had learned. The mean reward of three steps fell: ${falls.join(', ')}. ` +
-    `${from} with smaller updates: a lower training.learningRate, or training.passes 1.`
+    `At step ${step} the policy has lost what it had learned. The mean reward of three steps fell: ${falls.join(', ')}. ${from}. ` +
+    `Stop, and begin another run${checkpoint === null ? '' : ', from there if the trainer can,'} with smaller updates: a lower training.learningRate, or training.passes 1.`
   )
 }
