@@ -20,7 +20,7 @@ export default defineTraining({
       samplesPerPrompt: 8,
       stratify: { key: 'kind', counts: { 'one-hop': 7, 'two-hop': 6, comparison: 3 } },
       passes: 2,
-      learningRate: 1e-3,
+      learningRate: 6e-4,
       warmupSteps: 5,
       finalLearningRateFraction: 0.2,
       clipLow: 0.2,
@@ -34,15 +34,15 @@ export default defineTraining({
     // without them the gradient grows as groups are solved, and at this rate the policy collapses.
     tinker: { training: { passes: 1, learningRate: 2.5e-3, warmupSteps: 3, dropZeroVariance: false } },
     // TRL's default computes every forward pass twice, for models that need the memory.
-    trl: { gradient_checkpointing: false },
+    trl: { training: { learningRate: 1e-3 }, gradient_checkpointing: false },
     // The same of ms-swift, and its KL term, which the others do not have by default and which takes a pass of a second model.
-    swift: { gradient_checkpointing: false, beta: 0 },
+    swift: { training: { learningRate: 1e-3 }, gradient_checkpointing: false, beta: 0 },
     // What sampled is what is trained, so that AReaL need not compute its logprobs a second time; its rate rises by batches, from 0 in the first,
     // and at twice this rate a policy that had learned to look up forgot how to calculate.
     areal: { training: { learningRate: 5e-4, warmupSteps: 3 }, actor: { use_decoupled_loss: false } },
     // verl draws no mixture, so that it takes the file's, whose rows of 16 each have it. Without `smoke` it trains on GPUs.
     verl: {
-      training: { stratify: null, warmupSteps: 0 },
+      training: { stratify: null, learningRate: 1e-3, warmupSteps: 0 },
       data: { max_prompt_length: 192, max_response_length: 192, shuffle: false },
       aworldTrain: { smoke: true, rows: 'last' },
     },
