@@ -102,11 +102,7 @@ function answersOf(loss: PolicyLoss, rows: readonly LossRow[]): readonly RowLoss
 
 /** The mean of each number over the rows that have it. */
 export function meansByName(rows: readonly Readonly<Record<string, number>>[]): Record<string, number> {
-  const entries = Object.entries(
-    Object.groupBy(
-      rows.flatMap((row) => Object.entries(row)),
-      ([name]) => name,
-    ),
-  )
-  return Object.fromEntries(entries.map(([name, found = []]) => [name, found.reduce((sum, [, value]) => sum + value, 0) / found.length]))
+  const names = new Set(rows.flatMap((row) => Object.keys(row)))
+  const meanOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
+  return Object.fromEntries([...names].map((name) => [name, meanOf(rows.flatMap((row) => row[name] ?? []))]))
 }

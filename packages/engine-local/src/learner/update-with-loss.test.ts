@@ -75,7 +75,8 @@ describe('a loss of one’s own', () => {
       const next = createNumbers(4)
       const step = 1e-5
       for (let k = 0; k < 6; k++) {
-        const direction = parameters.map(() => next() - 0.5)
+        // The first is that of the gradient itself; the others are random.
+        const direction = parameters.map((_, i) => (k === 0 ? (gradient[i]! * 3) / norm(gradient) : next() - 0.5))
         const moved = (by: number) => lossAt(parameters.map((value, i) => value + by * direction[i]!))
         const slope = (moved(step) - moved(-step)) / (2 * step)
         const found = sum(direction.map((value, i) => value * gradient[i]!))
