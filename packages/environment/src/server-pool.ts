@@ -176,7 +176,7 @@ async function openJail({ openProgramJail }: ResolvedOptions, root: string): Pro
 
 /**
  * Resolves to the results of all `starts`. The first failure aborts the others at once and is the rejection;
- * results that had started are undone.
+ * starts that succeeded are undone.
  */
 export async function allOrNone<Started>(
   starts: readonly ((signal: AbortSignal) => Promise<Started>)[],
