@@ -21,7 +21,7 @@ export const reductions = {
 export type LossReduction = keyof typeof reductions
 
 /** What goes over the wire for samples that are equal for the loss; all have the logprobs that come back. */
-export interface LossRow {
+export interface SentRow {
   readonly tokenIds: Int32Array
   readonly wire: WireRow
   /** Where the samples stand in their batch. */
@@ -32,7 +32,7 @@ export interface LossRequest {
   readonly lossFunction: string
   readonly lossConfig: Readonly<Record<string, number>>
   /** Of samples with a trained token only: a row without one counts in the server's mean. */
-  readonly rows: readonly LossRow[]
+  readonly rows: readonly SentRow[]
 }
 
 /** What a training asks for beside the clipped loss. */
@@ -83,7 +83,7 @@ export function toLossRequest({ samples, loss }: Pick<UpdateRequest, 'samples' |
     // Cross-entropy has no factor beside its weights, and a server that divides a row by them takes two equal rows for one.
     loss.kind === 'ppo-clip' ? 'of one sign' : isRatio || !weighted ? 'all' : 'none',
   )
-  const rows = merged.map(({ tokenIds, lossMask, old, factors, members }): LossRow => {
+  const rows = merged.map(({ tokenIds, lossMask, old, factors, members }): SentRow => {
     const factor = scale(maskedTokens({ lossMask }), merged.length)
     const mask = Float32Array.from(lossMask)
     const scaled = Float32Array.from(factors, (value) => value * factor)
@@ -117,7 +117,7 @@ function lossFunction(loss: LossDefinition, isRatio: boolean): Pick<LossRequest,
 }
 
 /** A server takes NaN without a word, and the next model in its slot is NaN too. */
-function checkFinite(rows: readonly LossRow[], samples: readonly TrainingSample[], { kind }: LossDefinition): void {
+function checkFinite(rows: readonly SentRow[], samples: readonly TrainingSample[], { kind }: LossDefinition): void {
   for (const { members, wire } of rows) {
     const bad = Object.entries(wire.inputs).find(([, values]) => !values.every(Number.isFinite))
     if (!bad) continue

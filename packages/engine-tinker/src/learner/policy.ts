@@ -12,7 +12,7 @@ import type { ServiceAdapter, ServiceSession, Submitted } from '../service/servi
 import { createWeightGate, type WeightGate } from '../weight-gate.ts'
 import { decodeForwardBackward, type ForwardBackward, type ForwardBackwardResult, type WireRow } from '../wire/messages.ts'
 import { type CheckpointPointer, readPointer, writePointer } from './checkpoint-pointer.ts'
-import { checkTerms, type LossReduction, type LossRow, lossFigures, needsLogprobs, toLossRequest } from './loss-request.ts'
+import { checkTerms, type LossReduction, lossFigures, needsLogprobs, type SentRow, toLossRequest } from './loss-request.ts'
 import { rowKey } from './merge-rows.ts'
 
 /** What samples at present. */
@@ -219,7 +219,7 @@ class RemotePolicy implements Learner, PublishedWeights {
   }
 
   /** The rows with what the learner has now of their tokens, which is not asked for where it was since the last update. */
-  async #withLogprobs(rows: readonly LossRow[]): Promise<readonly WireRow[]> {
+  async #withLogprobs(rows: readonly SentRow[]): Promise<readonly WireRow[]> {
     await this.#score(rows.map(({ tokenIds }) => tokenIds))
     return rows.map(({ tokenIds, wire }) => ({ ...wire, inputs: { ...wire.inputs, logprobs: this.#scored.get(rowKey(tokenIds))! } }))
   }
