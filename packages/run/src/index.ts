@@ -98,7 +98,7 @@ export {
   requireKinds,
   resolveSource,
 } from './inputs/named-dataset.ts'
-export { findLoss } from './inputs/named-loss.ts'
+export { findLoss, passWarnings } from './inputs/named-loss.ts'
 export { findReward, type NamedReward, type RewardNames, tryReward } from './inputs/named-reward.ts'
 export { raiseFindings } from './inputs/raise-findings.ts'
 export { runWarmUp, type WarmUp, type WarmUpRequest } from './inputs/warm-up.ts'

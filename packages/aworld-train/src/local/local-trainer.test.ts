@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent, Swarm } from '@aworld-train/agent'
+import { cispo, gspo } from '@aworld-train/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
 import type { AgentTrainerOptions } from '../agent-trainer-options.ts'
@@ -44,6 +45,15 @@ describe('validate', () => {
     await create('./loss.ts#mean')
     await create(() => [])
     await expect(create(1)).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('training.loss') })
+  })
+
+  it.each([
+    [cispo(), 1, []],
+    [cispo(), 2, [expect.stringContaining('training.passes is 2, and the loss is made for 1')]],
+    [gspo(), 2, []],
+  ])('warns where a loss is not made for so many passes', async (loss, passes, warnings) => {
+    const trainer = await AgentTrainer.create(options({ config: { model: { path: folder }, training: { loss, passes } } }))
+    expect((trainer.trainProcessor as LocalTrainer).plan!.warnings).toEqual(warnings)
   })
 
   it('names an agent that is none, and nothing else', async () => {

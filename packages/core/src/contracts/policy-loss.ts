@@ -5,10 +5,14 @@ import type { Learner, LossAggregation, UpdateMetrics, UpdateRequest } from './l
  * A loss of one's own: a pure function of the whole batch of an update, so that it may weigh rows and tokens as it likes. It answers at
  * once, with one `RowLoss` for each row, in their order.
  */
-export type PolicyLoss = (rows: readonly LossRow[]) => readonly RowLoss[]
+export interface PolicyLoss {
+  (rows: readonly PolicyLossRow[]): readonly RowLoss[]
+  /** Passes over a batch for which it is made; a training with more is warned of. */
+  readonly mostPasses?: number | undefined
+}
 
 /** A sample as a loss sees it. An array has one number for each token with loss mask 1, in order; every array is a copy. */
-export interface LossRow {
+export interface PolicyLossRow {
   /** Natural logarithm of each token's probability by the weights that are trained, at the temperature of the update. */
   readonly logprobs: Float64Array
   /** The same by the weights that sampled. With `maxStaleness` they are raised where a ratio would begin above 2. */

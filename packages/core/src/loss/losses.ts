@@ -36,10 +36,12 @@ export const drGrpo =
       }
     })
 
-/** Clipped importance weights that no gradient goes through, so that every token has one (CISPO, arXiv 2506.13585). */
-export const cispo =
-  ({ high = 0.28 } = {}): PolicyLoss =>
-  (rows) => {
+/**
+ * Clipped importance weights that no gradient goes through, so that every token has one (CISPO, arXiv 2506.13585). Nothing stops a token
+ * that has moved far, so it is for one pass over a batch.
+ */
+export function cispo({ high = 0.28 } = {}): PolicyLoss {
+  const loss: PolicyLoss = (rows) => {
     const tokens = sum(rows.map(({ logprobs }) => logprobs.length))
     return rows.map(({ logprobs, rolloutLogprobs, advantage }) => {
       const weights = logprobs.map((logprob, token) => Math.min(Math.exp(logprob - rolloutLogprobs[token]!), 1 + high))
@@ -47,3 +49,5 @@ export const cispo =
       return { loss: sum(gradient.map((slope, token) => slope * logprobs[token]!)), gradient }
     })
   }
+  return Object.assign(loss, { mostPasses: 1 })
+}

@@ -1,6 +1,6 @@
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { Learner, UpdateMetrics, UpdateRequest } from '../contracts/learner.ts'
-import type { LossRow, PolicyLoss, PolicyLossRequest, RowLoss } from '../contracts/policy-loss.ts'
+import type { PolicyLoss, PolicyLossRequest, PolicyLossRow, RowLoss } from '../contracts/policy-loss.ts'
 import { checkReference, checkScored } from './check-update.ts'
 import { lossWeights } from './loss-weights.ts'
 import { k3Divergence } from './policy-loss.ts'
@@ -23,7 +23,7 @@ export async function updateWithLoss(
     const at = (values: Float32Array) => Float64Array.from(positions, (position) => values[position]!)
     return positions.length === 0 ? [] : [{ sample, index, positions, at }]
   })
-  const rowOf = ({ sample, index, at }: (typeof trained)[number]): LossRow => ({
+  const rowOf = ({ sample, index, at }: (typeof trained)[number]): PolicyLossRow => ({
     logprobs: at(current[index]!),
     rolloutLogprobs: at(sample.rolloutLogprobs),
     ...(referenceLogprobs && { referenceLogprobs: at(referenceLogprobs[index]!) }),
@@ -68,7 +68,7 @@ export async function updateWithLoss(
 export const hasOwnLoss = (request: UpdateRequest | PolicyLossRequest): request is PolicyLossRequest => typeof request.loss === 'function'
 
 /** What the loss answers, checked; it gets copies, and rows that it cannot put in another order. */
-function answersOf(loss: PolicyLoss, rows: readonly LossRow[]): readonly RowLoss[] {
+function answersOf(loss: PolicyLoss, rows: readonly PolicyLossRow[]): readonly RowLoss[] {
   const name = loss.name ? `The loss "${loss.name}"` : 'The loss'
   const refuse = (what: string, cause?: unknown): never => {
     throw new TrainError('LOSS_INVALID', `${name} ${what}; the weights are as before.`, { cause })

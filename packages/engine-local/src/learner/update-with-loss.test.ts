@@ -4,8 +4,8 @@ import {
   gspo,
   isClipped,
   type LossDefinition,
-  type LossRow,
   type PolicyLoss,
+  type PolicyLossRow,
   ppoClipGradient,
   ppoClipLoss,
   type RowLoss,
@@ -55,7 +55,7 @@ describe('a loss of one’s own', () => {
       const metrics = await updateWithLoss(trainer.learner, { samples, loss, temperature, optimizer: gradientOnly })
       const gradient = lastGradient(trainer)
       const { table } = trainer.pool.layout
-      const rowsAt = (parameters: Float64Array): LossRow[] =>
+      const rowsAt = (parameters: Float64Array): PolicyLossRow[] =>
         samples.slice(0, 5).map((sample) => {
           const logprobs = float64Logprobs({ model, table, parameters, temperature }, sample.tokenIds)
           const { reward, group, advantage } = sample
@@ -109,7 +109,7 @@ describe('a loss of one’s own', () => {
     await using trainer = await createTrainer({ model })
     const samples = await createSamples(trainer, 1)
     const referenceLogprobs = samples.map(({ rolloutLogprobs }) => rolloutLogprobs.map((value) => value - 0.2))
-    let seen: readonly LossRow[] = []
+    let seen: readonly PolicyLossRow[] = []
     const loss: PolicyLoss = (rows) => {
       seen = rows
       return ppoClip(rows)
@@ -148,7 +148,7 @@ describe('bad losses', () => {
   /** The answer of a right loss, with one row changed. */
   const changed =
     (change: (row: RowLoss) => unknown): unknown =>
-    (rows: readonly LossRow[]) =>
+    (rows: readonly PolicyLossRow[]) =>
       ppoClip(rows).map((row, i) => (i === 1 ? change(row) : row))
   const withDerivative = (value: number) => changed((row) => ({ ...row, gradient: Float64Array.from(row.gradient).with(2, value) }))
 
@@ -160,7 +160,7 @@ describe('bad losses', () => {
       },
       'The loss "mine" threw: no ratio; the weights are as before.',
     ],
-    ['answers too few rows', (rows: readonly LossRow[]) => ppoClip(rows).slice(1), 'answered 4 rows for 5'],
+    ['answers too few rows', (rows: readonly PolicyLossRow[]) => ppoClip(rows).slice(1), 'answered 4 rows for 5'],
     [
       'answers too few derivatives',
       changed((row) => ({ ...row, gradient: [1] })),
@@ -174,18 +174,18 @@ describe('bad losses', () => {
     ['answers a loss of NaN', changed((row) => ({ ...row, loss: Number.NaN })), 'answered NaN as loss of row 1'],
     ['answers no loss', changed(({ gradient }) => ({ gradient })), 'answered undefined as loss of row 1'],
     ['names a number that is none', changed((row) => ({ ...row, metrics: { ratio: Number.NaN } })), 'answered NaN as ratio of row 1'],
-    ['answers a promise', async (rows: readonly LossRow[]) => ppoClip(rows), 'answered a promise and must answer a list at once'],
+    ['answers a promise', async (rows: readonly PolicyLossRow[]) => ppoClip(rows), 'answered a promise and must answer a list at once'],
     ['answers a promise that rejects', async () => Promise.reject(new Error('later')), 'answered a promise'],
     ['makes a loss, and is none', () => gspo(), 'answered a function and must answer a list at once'],
     ['answers nothing', () => {}, 'answered undefined and must answer a list at once'],
     [
       'sorts its rows',
-      (rows: LossRow[]) => ppoClip(rows.sort((a, b) => a.advantage - b.advantage)),
+      (rows: PolicyLossRow[]) => ppoClip(rows.sort((a, b) => a.advantage - b.advantage)),
       'threw: Cannot assign to read only property',
     ],
     [
       'changes a row',
-      (rows: LossRow[]) => ppoClip(rows.map((row) => Object.assign(row, { advantage: 0 }))),
+      (rows: PolicyLossRow[]) => ppoClip(rows.map((row) => Object.assign(row, { advantage: 0 }))),
       'threw: Cannot assign to read only property',
     ],
   ])('one that %s is refused, and the weights are as before', async (_name, loss, message) => {
