@@ -1,12 +1,12 @@
 import type { RunEvent } from '@aworld-train/protocol'
 
-/** What a run takes beside the five modules of AgentTrainer. */
+/** Options of a run beside the five modules of AgentTrainer. */
 export interface RunOptions {
   /** Folder that relative paths are resolved from; the working directory by default. */
   readonly baseDirectory?: string | undefined
   /** First part of the run's folder name; the name of the first trainable agent by default. */
   readonly name?: string | undefined
-  /** Starts a new run even when an unfinished one of equal configuration lies there. */
+  /** Starts a new run even if an unfinished one of equal configuration exists. */
   readonly fresh?: boolean | undefined
   /** Name or path of the run to resume. */
   readonly resume?: string | undefined
@@ -15,12 +15,12 @@ export interface RunOptions {
   /** Overrides of the configuration; `model` is a model folder, `samples` the rollouts of each task in inference. */
   readonly model?: string | undefined
   readonly samples?: number | undefined
-  /** A folder that a learner has saved, whose weights inference samples in place of the model's; for weights that are at a service. */
+  /** A folder that a learner saved. Inference samples its weights in place of the model's; it is for weights that are held by a service. */
   readonly checkpoint?: string | undefined
   readonly seed?: number | undefined
   readonly steps?: number | undefined
-  /** Tasks that choose the best checkpoint; never the test set. */
+  /** Tasks that choose the best checkpoint. The test set never does. */
   readonly validationDataset?: unknown
-  /** Called with every event. Without it lines about the events go to stderr; `() => {}` is silent. */
+  /** Called with every event. By default, lines about the events go to stderr; `() => {}` is silent. */
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }

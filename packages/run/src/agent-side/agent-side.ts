@@ -18,20 +18,20 @@ import {
 
 /** Answers that are known before a rollout is submitted. */
 export interface KnownAnswers {
-  /** Where the answers come from, for messages. */
+  /** Source of the answers, for messages. */
   readonly source: string
   readonly byTask: ReadonlyMap<string, AnswerKey>
 }
 
 export interface AgentSideOptions extends Omit<RolloutRunnerOptions, 'answerKey' | 'onEvent'> {
-  /** A program that holds connections, of an Agent or a Swarm, ends them with the runner. */
+  /** The program of an Agent or a Swarm may hold connections; they are closed with the runner. */
   readonly program: RolloutRunnerOptions['program'] & { close?(): Promise<void> }
   /** `null` where no answers are known. */
   readonly answers: KnownAnswers | null
   readonly onEvent: (event: RunEvent) => void
 }
 
-/** Opens what runs rollouts of an agent in its environment; `stack` closes it. */
+/** Opens the runner of an agent's rollouts in its environment; `stack` closes it. */
 export function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOptions): InProcessRolloutRunner {
   stack.defer(async () => await options.program.close?.())
   return stack.adopt(createRunner(options, noAnswer), (each) => each.close())
@@ -39,16 +39,16 @@ export function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOpt
 
 /** The files that clients and drivers may name in a task. */
 export interface TaskFiles {
-  /** Where the files come from, for messages. */
+  /** Source of the files, for messages. */
   readonly source: string
-  /** The file that a path leads to; `null` for every other. */
+  /** The file at a path; `null` for a path that is not allowed. */
   fileOf(path: string): string | null
 }
 
 export interface ServedAgentSideOptions extends AgentSideOptions {
   readonly store: RolloutWriter & SubmissionStore & EpisodeReader & Pick<RunProgress, 'getState' | 'setState'>
   readonly serviceLimits?: Partial<RolloutServiceLimits> | undefined
-  /** Which files tasks may name. Default: all. */
+  /** The files that tasks may name. Default: all. */
   readonly taskFiles?: TaskFiles | undefined
   /** Options of the channel to a driver; `null` where there is none. A driver scores where there is no reward on this side. */
   readonly channel: Omit<ChannelServerOptions, 'service' | 'store' | 'answers' | 'reward'> | null
@@ -59,11 +59,11 @@ export interface ServedAgentSide {
   readonly runner: InProcessRolloutRunner
   readonly service: RolloutService
   readonly server: RolloutServer
-  /** `null` where there is none. */
+  /** `null` without a channel. */
   readonly channel: ChannelServer | null
 }
 
-/** As `openAgentSide`, and serves the rollouts to clients, and to a driver. */
+/** Opens the agent side as `openAgentSide` does, and serves its rollouts to clients, and to a driver. */
 export async function serveAgentSide(stack: AsyncDisposableStack, options: ServedAgentSideOptions): Promise<ServedAgentSide> {
   const { program, store, reward, answers, taskFiles, onEvent } = options
   stack.defer(async () => await program.close?.())
@@ -118,7 +118,7 @@ export async function serveAgentSide(stack: AsyncDisposableStack, options: Serve
 
 const noAnswer = (taskId: string): AnswerKey => ({ version: 1, taskId, groundTruth: null })
 
-/** The runner. The answer to a task is that of `answerOf` or, where it has none, that of `answers`. */
+/** Creates the runner. The answer to a task comes from `answerOf`, or from `answers` where that has none. */
 function createRunner({ answers, ...options }: AgentSideOptions, answerOf: (taskId: string) => AnswerKey): InProcessRolloutRunner {
   return createRolloutRunner({
     ...options,

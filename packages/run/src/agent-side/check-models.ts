@@ -5,13 +5,13 @@ import { TrainError } from '@aworld-train/protocol'
 /** The name that the gateway gives the policy of a model folder; a warm-up makes a folder `model`. */
 export const policyName = (folder: string | null) => basename(folder ?? 'model')
 
-/** Names of the frozen models of a configuration, and that of the policy. */
+/** Names of the policy and of the frozen models of a configuration. */
 export interface GatewayModels {
   readonly frozen: readonly string[]
   readonly policy: string
 }
 
-/** Throws CONFIG_INVALID where a frozen model has the name of the policy, or agents are declared with models that nobody serves; all of them at once. */
+/** Throws CONFIG_INVALID with every problem: a frozen model that has the name of the policy, and agents whose model nobody serves. */
 export function checkModels(agents: readonly AgentDeclaration[], { frozen, policy }: GatewayModels): void {
   const problems = frozen.includes(policy)
     ? [`models.${policy} has the name of the policy, which is that of its folder; give the frozen model another name.`]

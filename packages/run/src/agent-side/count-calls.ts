@@ -1,6 +1,6 @@
 import type { TokenEngine } from '@aworld-train/core'
 
-/** The same engine, and how many calls it has had; `onChange` is called when a call begins and when it ends. */
+/** Wraps an engine and counts its calls. `onChange` is called when a call begins and when it ends. */
 export function countCalls(
   engine: TokenEngine,
   onChange: (change: 1 | -1) => void = () => {},

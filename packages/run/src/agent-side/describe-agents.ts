@@ -7,7 +7,10 @@ const rules: Readonly<Record<RowSelection, string>> = {
   longest: 'of each rollout only the longest conversation is trained',
 }
 
-/** The agents of a training in a line: which are trained and which are frozen; for several trained ones also which `rows` a framework trains. */
+/**
+ * Describes the agents of a training in one line: which are trained, which are frozen and, if several are trained, which `rows` a framework
+ * trains.
+ */
 export function describeAgents(agents: readonly Pick<AgentDeclaration, 'name' | 'trainable'>[], rows: RowSelection | null): string {
   const [trained, frozen] = [true, false].map((wanted) => agents.filter(({ trainable }) => trainable === wanted).map(({ name }) => name))
   return [

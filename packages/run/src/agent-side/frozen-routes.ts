@@ -4,7 +4,9 @@ import type { FrozenRoute } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'
 import type { FrozenModelSettings } from '@aworld-train/training'
 
-/** Third parties of a configuration as the gateway knows them; relative files are found in `directory`. Throws CONFIG_INVALID. */
+/**
+ * Converts the frozen models of a configuration to routes of the gateway. Relative files are found in `directory`. Throws CONFIG_INVALID.
+ */
 export function toFrozenRoutes(models: Readonly<Record<string, FrozenModelSettings>>, directory: string): Record<string, FrozenRoute> {
   const routes: Record<string, FrozenRoute> = {}
   for (const [name, { apiKeyEnv, price, maxInFlight, mode, cassette, ...settings }] of Object.entries(models)) {
@@ -22,7 +24,10 @@ export function toFrozenRoutes(models: Readonly<Record<string, FrozenModelSettin
   return routes
 }
 
-/** Throws CONFIG_INVALID where recorded answers are to be used that have no file, or FROZEN_REPLAY_MISSING where the file is not there. */
+/**
+ * Checks the recordings of frozen models. Throws CONFIG_INVALID where recorded answers are to be used and no file is named, and
+ * FROZEN_REPLAY_MISSING where the file does not exist.
+ */
 export async function checkRecordings(models: Readonly<Record<string, FrozenModelSettings>>, directory: string): Promise<void> {
   for (const [name, { cassette }] of Object.entries(toFrozenRoutes(models, directory))) {
     if (cassette?.mode !== 'replay') continue

@@ -6,7 +6,7 @@ import type { Registry } from 'prom-client'
 import { checkModels } from './check-models.ts'
 import { toFrozenRoutes } from './frozen-routes.ts'
 
-/** Where a gateway of a training listens, and the address that others reach it by. */
+/** The address that a gateway of a training listens on, and the one that others reach it by. */
 export type Listener = Pick<GatewayOptions, 'host' | 'tls' | 'insecure' | 'publicUrl'>
 
 export interface PolicyGatewayOptions {
@@ -17,19 +17,19 @@ export interface PolicyGatewayOptions {
   readonly models: Readonly<Record<string, FrozenModelSettings>>
   readonly directory: string
   readonly seed: number
-  /** What becomes of the calls of agents. */
+  /** Treatment of the calls of agents. */
   readonly calls: CallSettings
   readonly agents: AgentProgram['agents']
   readonly onEvent: (event: RunEvent) => void
-  /** Any free one by default. */
+  /** Default: any free port. */
   readonly port?: number | undefined
-  /** Loopback by default. */
+  /** Default: loopback. */
   readonly listener?: Listener | undefined
   /** Metrics that the gateway shows beside its own. */
   readonly registry?: Registry | undefined
 }
 
-/** What a configuration says of the prompts and answers of its policy. */
+/** The settings of a configuration for the prompts and answers of its policy. */
 export const routeSettings = ({
   model: { maxPromptBytes },
   toolAnswers,
@@ -40,7 +40,7 @@ export const routeSettings = ({
   malformedCalls,
 })
 
-/** Opens the gateway of a policy that is trained, which `stack` closes. CONFIG_INVALID for models that nobody serves. */
+/** Opens the gateway of a trained policy; `stack` closes it. Throws CONFIG_INVALID for models that nobody serves. */
 export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {
   const { policy, name, models, directory, seed, calls, agents, onEvent, port, listener, registry } = options
   const frozen = toFrozenRoutes(models, directory)
@@ -49,7 +49,8 @@ export async function openPolicyGateway(stack: AsyncDisposableStack, options: Po
     await createGateway({
       models: { ...frozen, [name]: policy },
       defaultModel: name,
-      // An agent of any framework asks for the model that it was written for, which stands for the policy. Where there are several models, names must be right.
+      // An agent of any framework asks for the model that it was written for; that name stands for the policy. With several models, names
+      // must be right.
       aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
       seed,
       ...callSettingsOf(calls),

@@ -4,7 +4,7 @@ import type { TlsIdentity } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import type { TlsFiles } from '@aworld-train/training'
 
-/** The files of a certificate and its key. Throws CONFIG_INVALID naming the one that cannot be read. */
+/** Reads a certificate and its key. Throws CONFIG_INVALID naming the file that cannot be read. */
 export function readTls(tls: TlsFiles | null, directory: string): TlsIdentity | undefined {
   if (tls === null) return undefined
   const read = (name: 'cert' | 'key') => {

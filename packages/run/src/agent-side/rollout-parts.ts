@@ -5,11 +5,11 @@ import { type PreflightPlan, preflight } from '../preflight/preflight.ts'
 /** The parts that rollouts need beside a policy. */
 export interface RolloutParts {
   readonly environment: Environment
-  /** `null` where nothing is scored on this side. */
+  /** `null` if nothing is scored on this side. */
   readonly reward: Reward | null
 }
 
-/** What the parts are made from. */
+/** Plan of the parts. */
 export interface RolloutPartsPlan {
   createEnvironment(): Environment
   createReward(): Promise<Reward | null>
@@ -27,7 +27,7 @@ export interface TriedPartsOptions {
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
 
-/** Opens the parts and tries each once, so that a run with a dead part ends before it begins. */
+/** Opens the parts and tries each once, so that a run with a broken part ends before it begins. */
 export async function openTriedParts(
   stack: AsyncDisposableStack,
   plan: RolloutPartsPlan & PreflightPlan,

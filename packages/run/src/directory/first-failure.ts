@@ -1,4 +1,4 @@
-/** The first error, where closing what was open has failed after it. */
+/** Picks the first error if closing what was open has failed after it. */
 export function firstFailure(error: unknown): unknown {
   return error instanceof SuppressedError ? firstFailure(error.suppressed) : error
 }

@@ -9,13 +9,13 @@ import { createSilenceWatch } from './silence-watch.ts'
 export interface HealthSources {
   readonly gateway: CallCounters['gateway']
   readonly runner: Pick<InProcessRolloutRunner, 'counts' | 'workers' | 'slots' | 'oldest'>
-  /** Engines of the policies, by the name of the model. */
+  /** Engines of the policies, by model name. */
   readonly engines: Readonly<Record<string, Pick<Engine, 'health' | 'weightVersion'>>>
-  /** `null` where no trainer connects. */
+  /** `null` if no trainer connects. */
   readonly channel: Pick<ChannelServer, 'counts'> | null
 }
 
-/** The event loop is looked at this often, in milliseconds; what a timer of an idle loop takes is no delay. */
+/** Interval in milliseconds at which the event loop is observed. The time that a timer of an idle loop takes is no delay. */
 const resolutionMs = 20
 
 export interface HealthWatchOptions {
@@ -24,7 +24,7 @@ export interface HealthWatchOptions {
   readonly emit: (event: RunEvent) => void
 }
 
-/** Keeps every two seconds how this process is doing, until `stack` ends, and once more then; says where nothing comes to an end. */
+/** Keeps the health of this process every two seconds until `stack` ends, and once more then. Warns when no rollout comes to an end. */
 export function watchHealth(stack: AsyncDisposableStack, { store, sources, emit }: HealthWatchOptions): void {
   const lookForSilence = createSilenceWatch(sources.runner, (message) =>
     emit({ type: 'warning-raised', at: Date.now(), code: 'ROLLOUTS_SILENT', message }),
@@ -35,7 +35,7 @@ export function watchHealth(stack: AsyncDisposableStack, { store, sources, emit 
 
   function delays(): HealthSample['eventLoopMs'] {
     const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - resolutionMs)
-    // What blocks the loop as soon as the monitor is reset is seen by this timer alone.
+    // Only this timer sees a block that begins right when the monitor is reset.
     const most = Math.max(late(eventLoop.max), performance.now() - timerAt, 0)
     const p99 = Math.min(most, late(eventLoop.percentile(99)))
     eventLoop.reset()
@@ -51,11 +51,16 @@ export function watchHealth(stack: AsyncDisposableStack, { store, sources, emit 
     })
     const sample: HealthSample = {
       at: Date.now(),
-      ...{ queued, running, retries, calls: sources.gateway.counts().inFlight },
-      ...{ eventLoopMs: delays(), memoryBytes: process.memoryUsage.rss(), engines: Object.fromEntries(engines) },
+      queued,
+      running,
+      retries,
+      calls: sources.gateway.counts().inFlight,
+      eventLoopMs: delays(),
+      memoryBytes: process.memoryUsage.rss(),
+      engines: Object.fromEntries(engines),
       channel: sources.channel && channelHealth(sources.channel),
     }
-    // Whoever needs the store gets its error from it.
+    // An error of the store reaches those who need the store.
     store.keepHealth(sample, sources.runner.workers.rows()).catch(() => {})
   }
 

@@ -8,7 +8,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { episodeOf, runRequest, turnChain } from '../../../store/src/testing/run-fixtures.ts'
 import { type CallCounters, openRunAccounts } from './run-accounts.ts'
 
-/** What one process counted: calls, of which some called tools of a server. */
+/** The counts of one process: calls, of which some called tools of a server. */
 function counted(calls: number, toolCalls: number, servers: number | null): CallCounters {
   const gateway = {
     calls,
@@ -44,7 +44,7 @@ async function openRun() {
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const open = () => openRunStore({ path: join(folder, 'run') })
   return {
-    /** A process of the run; one that does not finish ends as one that is stopped before it has a report. */
+    /** Runs a process of the run. One that does not finish is stopped before it has a report. */
     async process(
       counters: CallCounters,
       end: 'finish' | 'close',

@@ -3,10 +3,10 @@ import type { Episode, RunReport, TokenReport } from '@aworld-train/protocol'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { OwnedRunStore } from '@aworld-train/store'
 
-/** The parts of a stage that count. */
+/** The parts of a stage that keep counts. */
 export interface CallCounters {
   readonly gateway: Pick<PolicyGateway, 'counts'>
-  /** `null` where tools run in other processes. */
+  /** `null` if tools run in other processes. */
   readonly environment: Pick<Environment, 'counts'> | null
   readonly runner: Pick<InProcessRolloutRunner, 'counts'>
   engineCalls(): number
@@ -14,14 +14,14 @@ export interface CallCounters {
 
 type Tally = Readonly<Record<string, number>>
 
-/** What was counted outside the record of episodes. */
+/** Counts that are not in the record of episodes. */
 export interface CallCounts {
   readonly gatewayCalls: number
   readonly engineCalls: number
   /** Attempts that were lost with their workers. */
   readonly lostAttempts: number
   readonly toolCalls: RunReport['counts']['toolCalls']
-  /** What the gateway counted of its calls, for the token report. */
+  /** Counts of the gateway's calls, for the token report. */
   readonly failures: number
   readonly tolerated: Tally
   readonly parseIssues: Tally
@@ -31,17 +31,17 @@ export interface CallCounts {
 export interface CallSummary {
   readonly calls: Pick<RunReport['counts'], 'modelCalls' | 'toolCalls'>
   readonly tokenReport: TokenReport
-  /** Attempts of these episodes' rollouts after their first. */
+  /** Attempts of these episodes' rollouts after the first. */
   readonly repeatedAttempts: number
   readonly losses: number
 }
 
-/** Counts of calls by each side of a wire, and the token report over the calls in the episodes. */
+/** Summarizes the calls as each side of a wire counted them, with the token report over the calls in the episodes. */
 export function summarizeCalls(counts: CallCounts, episodes: Iterable<Episode>): CallSummary {
   return createCallSummary(episodes).finish(counts)
 }
 
-/** A summary of these episodes, to which others are added. */
+/** A summary of these episodes; more can be added. */
 function createCallSummary(episodes: Iterable<Episode>) {
   const report = createTokenReport()
   let agent = 0
@@ -70,7 +70,7 @@ export async function countCallsOf(counters: CallCounters): Promise<CallCounts> 
   return { ...others, toolCalls: { ...toolCalls, environment, servers: environment === 0 ? 0 : serverToolCalls } }
 }
 
-/** The counts without asking the servers: the calls that agents sent them in attempts that have ended. */
+/** Counts without asking the servers: only the calls that agents sent them in attempts that have ended. */
 function countsSoFar({ gateway, runner, engineCalls }: CallCounters): CallCounts {
   const { calls, failures, tolerated, parseIssues = {}, ignored = {} } = gateway.counts()
   const { askedToolCalls, toolCalls: agent, functionCalls: functions, lostAttempts } = runner.counts()
@@ -109,17 +109,17 @@ const nothing: Accounts = {
   cpuMs: 0,
 }
 
-/** The accounts of all processes of a run: each goes on from what the one before has saved. */
+/** The accounts of all processes of a run. Each process continues from what the previous one saved. */
 export interface RunAccounts {
-  /** The same store; results that are written to it are counted, so that none is read again when the run ends. */
+  /** Wraps a store so that results written to it are counted. None is then read again when the run ends. */
   counted<Store extends Pick<RolloutWriter, 'finish'>>(store: Store): Store
-  /** Adds the counts of these sources from now on. */
+  /** Adds the counts of these sources from this point on. */
   attach(counters: CallCounters): void
-  /** Saves the accounts, at most every half second; a killed process loses what it has counted since. */
+  /** Saves the accounts, at most every half second. A killed process loses its counts since the last save. */
   touch(): void
-  /** The accounts of the run so far, and of the episodes in its store. Nothing is saved after this. */
+  /** Resolves to the accounts of the run so far and of the episodes in its store. Nothing is saved after this. */
   finish(): Promise<CallSummary & Pick<Accounts, 'wallMs' | 'cpuMs'>>
-  /** Saves the accounts where `finish` was not called. */
+  /** Saves the accounts if `finish` was not called. */
   close(): Promise<void>
 }
 
@@ -140,7 +140,7 @@ export function openRunAccounts(store: OwnedRunStore): RunAccounts {
     const cpu = process.cpuUsage(cpuAtStart)
     return sum(earlier, { counts, wallMs: Date.now() - startedAt, cpuMs: (cpu.user + cpu.system) / 1000 })
   }
-  // Whoever needs the store gets its error from it.
+  // An error of the store reaches those who need the store.
   const save = () => store.setState(stateKey, add(counters ? countsSoFar(counters) : nothing.counts)).catch(() => {})
 
   return {
@@ -181,7 +181,7 @@ function earlierAccounts(store: OwnedRunStore): Accounts {
   return { ...saved, counts: { ...saved.counts, gatewayCalls, engineCalls } }
 }
 
-/** Adds the numbers of two records of the same shape; a name may be in one of them alone. `null` means unknown, and the sum is `null` too. */
+/** Adds the numbers of two records of the same shape. A name may be in only one of them. `null` means unknown and makes the sum `null`. */
 function sum<T>(a: T, b: T): T {
   if (typeof a === 'number' && typeof b === 'number') return (a + b) as T
   if (a === null || b === null) return null as T

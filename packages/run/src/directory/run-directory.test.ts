@@ -11,7 +11,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(runPath, { recursive: true }))
 
-/** A run over environment servers of these tiers, which stops unfinished. */
+/** Runs over environment servers of these tiers and stops unfinished. */
 function run(tiers: readonly SandboxTier[]): Promise<Pick<RunDirectory, 'path' | 'resumed'>> {
   const sandboxes = tiers.map((tier): LeasedSandbox => ({ url: `http://${tier}/mcp`, tier, notices: [`${tier} was chosen.`] }))
   const request = { runPath, name: 'run', configurationHash: 'hash', provenance: { seed: 1 }, sandboxes, options: {} }

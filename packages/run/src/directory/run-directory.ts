@@ -11,20 +11,20 @@ const tiersKey = 'tiers'
 
 export interface RunDirectoryRequest {
   readonly runPath: string
-  /** A training by default. */
+  /** Default: a training. */
   readonly kind?: RunManifest['kind']
   /** First part of the folder's name. */
   readonly name: string
-  /** Runs of equal hash are the same command. */
+  /** Runs of equal hash are runs of the same command. */
   readonly configurationHash: string
-  /** Hashes of what that is made of, by name; kept in the manifest. */
+  /** Hashes of the parts of the configuration hash, by name; kept in the manifest. */
   readonly inputs?: Readonly<Record<string, string>> | undefined
   /** Kept in the manifest of a new run. */
   readonly provenance: Readonly<Record<string, unknown>>
-  /** Where commands of the rollouts run. */
+  /** The sandboxes that run commands of the rollouts. */
   readonly sandboxes: readonly LeasedSandbox[]
   readonly options: {
-    /** Starts a new run even where an unfinished one of equal hash is there. */
+    /** Starts a new run even if an unfinished one of equal hash exists. */
     readonly fresh?: boolean | undefined
     /** Name or path of the run to resume. */
     readonly resume?: string | undefined
@@ -41,13 +41,13 @@ export interface RunDirectory {
   emit(event: RunEvent): void
   /** The warnings in the events of all processes of the run. */
   warnings(): RunReport['warnings']
-  /** Says that everything which the run needs is open. From now on the directory stays, however the run ends. */
+  /** Reports that everything the run needs is open. From here on the directory stays, however the run ends. */
   started(): void
 }
 
 /**
- * Starts or resumes a run and works in it as its owner; what the work throws ends the run with a `run-end` event. A new run
- * that cannot start leaves nothing.
+ * Starts or resumes a run and works in it as its owner. An error of the work ends the run with a `run-end` event. A new run that cannot
+ * start leaves nothing.
  */
 export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run: RunDirectory) => Promise<T>): Promise<T> {
   const { runPath, kind, name, configurationHash, inputs, options, signal } = request
@@ -73,7 +73,7 @@ export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run
     const emit = (event: RunEvent) => {
       store.appendEvent(event)
       tally.read(event)
-      // Whoever needs the store gets its error from it.
+      // An error of the store reaches those who need the store.
       if (event.type === 'warning-raised') store.setState(warningsKey, tally.warnings()).catch(() => {})
       options.onEvent?.(event)
     }
@@ -92,7 +92,7 @@ export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run
   }
 }
 
-/** Rollouts of one run see one world: a run that began in one tier goes on in no other. Throws CONFIG_INVALID. */
+/** Throws CONFIG_INVALID if the run began in another sandbox tier, because all rollouts of a run see the same world. */
 async function keepTiers(store: OwnedRunStore, sandboxes: readonly LeasedSandbox[]): Promise<void> {
   const tiers = [...new Set(sandboxes.map(({ tier }) => tier))].sort()
   const earlier = store.getState(tiersKey) as string[] | undefined
@@ -105,7 +105,10 @@ async function keepTiers(store: OwnedRunStore, sandboxes: readonly LeasedSandbox
   )
 }
 
-/** An error of the file system that no package has wrapped, such as of a full disk, becomes an error of the store; its `details.run` is the run. */
+/**
+ * Turns an error of the file system that no package has wrapped, such as a full disk, into an error of the store; its `details.run` is the
+ * run.
+ */
 function toRunFailure(error: unknown, path: string): TrainError {
   const { code: systemCode, errno } = error as NodeJS.ErrnoException
   const isSystemError = typeof systemCode === 'string' && typeof errno === 'number'

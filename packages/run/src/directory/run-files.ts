@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Removes what a killed process was still writing in the run: temporary files, and a model that was not finished. */
+/** Removes what a killed process left half-written in the run: temporary files and an unfinished model. */
 export async function removeUnfinished(path: string): Promise<void> {
   for (const name of await readdir(path)) {
     if (/\.\d+\.tmp$|^\.model-/.test(name)) await rm(join(path, name), { recursive: true, force: true })

@@ -2,7 +2,7 @@ import type { RunningAttempt } from '@aworld-train/rollout'
 import { expect, it } from 'vitest'
 import { createSilenceWatch } from './silence-watch.ts'
 
-/** A runner with a clock that stands until it is moved. */
+/** A runner whose clock stands still until it is moved. */
 function watched() {
   const state = { queued: 0, running: 0, finished: 0, slots: 0, oldest: null as RunningAttempt | null, now: 0 }
   const lines: string[] = []

@@ -1,11 +1,13 @@
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 
-/** After how long without a result a line says so for the first time; each further one comes after twice the time. */
+/** Time without a result until the first warning. Each further warning takes twice as long as the one before. */
 const patienceMs = 60_000
 
 const seconds = (ms: number) => `${Math.round(ms / 1_000)} s`
 
-/** Says, at a call of the function that it returns, that rollouts wait or run and none has ended for a minute, and which has run longest. */
+/**
+ * Returns a function that warns if rollouts wait or run and none has ended for a minute. The warning names the one that has run longest.
+ */
 export function createSilenceWatch(
   runner: Pick<InProcessRolloutRunner, 'counts' | 'slots' | 'oldest'>,
   say: (message: string) => void,

@@ -6,13 +6,13 @@ export interface WarningTally {
   warnings(): RunReport['warnings']
 }
 
-/** Messages of one kind that are kept; further ones are counted. */
+/** Messages of one kind that are kept. Further ones are only counted. */
 const keptMessages = 5
 
-/** Every process checks the configuration again, so what the checks say is counted once. */
+/** Every process checks the configuration again, so the findings of the checks are counted once. */
 const madeAgain: ReadonlySet<string> = new Set(['CONFIG_NOTE', 'CONFIG_WARNING'])
 
-/** Goes on from the warnings of `earlier` processes of the run. */
+/** Continues from the warnings of `earlier` processes of the run. */
 export function createWarningTally(earlier: RunReport['warnings'] = []): WarningTally {
   const kinds = new Map(structuredClone(earlier).flatMap((kind) => (madeAgain.has(kind.code) ? [] : [[kind.code, kind] as const])))
   return {

@@ -7,13 +7,15 @@ export interface CheckTorchOptions extends Pick<MachineOptions, 'env' | 'signal'
   readonly framework: DrivenPython
   /** The framework's name, for people. */
   readonly title: string
-  /** Has the framework read a configuration that it takes. */
+  /** Has the framework read a configuration that it accepts. */
   ask(python: string): Promise<ConfigurationAnswer>
   /** What the machine lacks for a plan. */
   lacks?(): Promise<readonly string[]>
 }
 
-/** For `doctor`: a torch that can be imported, and what it trains on; what a plan lacks; whether framework and bridge can be imported. */
+/**
+ * Checks for `doctor` that torch can be imported and what it trains on, what a plan lacks, and that framework and bridge can be imported.
+ */
 export async function* checkTorch({ python, framework, title, ask, lacks, env, signal }: CheckTorchOptions): AsyncGenerator<DrivenCheck> {
   if (python === null) return
   try {

@@ -21,7 +21,7 @@ type Config = DrivenConfig<DrivenSettings>
 /** The modules of a training as the user gave them. */
 export interface DrivenInputs {
   readonly options: RunOptions
-  /** Absent where the check of the agent failed. */
+  /** Absent if the check of the agent failed. */
   readonly agent: LoadedAgent | undefined
   readonly train: DatasetSource | undefined
   readonly test: DatasetSource | undefined
@@ -39,13 +39,13 @@ export interface DrivenInputs {
 
 export interface CheckedTraining {
   readonly config: Config
-  /** Absent where there is no agent or no Python; then there is nothing to run. */
+  /** Absent without an agent or a Python; then nothing can run. */
   readonly plan: DrivenTrainingPlan | undefined
-  /** Why there is no plan although nothing else stands against the training: no Python with the framework was found. */
+  /** The reason for a missing plan if nothing else is wrong: no Python with the framework was found. */
   readonly missing: TrainError | null
 }
 
-/** Loads a reward that was passed, in the framework's interpreter where it is Python. Throws what loading throws. */
+/** Loads a reward once; one in Python is loaded in the framework's interpreter. Throws the error of the loading. */
 export async function checkDrivenReward(trainer: Driver, reward: RewardSource | undefined, baseDirectory: string): Promise<void> {
   if (reward === undefined) return
   // The check of the configuration reports a missing interpreter.
@@ -149,7 +149,7 @@ function unknownRows({ name, rows }: Driver, chosen: string, takersOfAll: readon
   return new TrainError('CONFIG_INVALID', message)
 }
 
-/** The configuration, and the Python whose framework has read it; `missing` says why there is none. */
+/** Reads the configuration and finds the Python whose framework has read it; `missing` is the reason for none. */
 async function readConfig(
   trainer: Driver,
   source: unknown,
@@ -177,7 +177,7 @@ async function readConfig(
   return { config, python, missing }
 }
 
-/** One dataset from the option or the files of the configuration; `null` where neither names one. */
+/** Loads one dataset from the option or from the files of the configuration; `null` if neither names one. */
 async function loadSplit({ names, directory }: Config, inputs: DrivenInputs, split: 'train' | 'test'): Promise<LoadedDataset | null> {
   return await loadNamedDataset({
     option: `${split}Dataset`,
@@ -207,7 +207,7 @@ async function rewardOf(
   throw new TrainError('CONFIG_INVALID', `There is no reward; pass rewardFunc, name ${keys.reward} in the configuration${native}.`)
 }
 
-/** The interpreter that has the framework; `named` stands in place of AWORLD_TRAIN_PYTHON. TRAINER_ENVIRONMENT where there is none. */
+/** Finds the interpreter that has the framework; `named` replaces AWORLD_TRAIN_PYTHON. Throws TRAINER_ENVIRONMENT if there is none. */
 export async function findTrainerPython(
   { python }: Pick<DrivenTrainer, 'python'>,
   named: string | null,

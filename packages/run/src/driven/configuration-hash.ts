@@ -3,12 +3,13 @@ import { bytesHash, datasetHash, exportHash, hashesByName } from '../inputs/inpu
 import type { DrivenTrainingPlan } from './training-plan.ts'
 
 /**
- * Runs of equal hash are the same command: the same configuration of the framework and settings of ours, tasks, answers, and bytes of the files
- * that are named as agent, reward and warm-up. The Python environment is no part of it, so that a run goes on after a repair of the environment.
+ * The configuration hash of a training. Runs of equal hash are runs of the same command: equal configuration of the framework, settings of
+ * ours, tasks, answers, and bytes of the files named as agent, reward and warm-up. The Python environment is not part of it, so that a run
+ * continues after the environment is repaired.
  */
 export const drivenConfigurationHash = (plan: DrivenTrainingPlan): string => stableHash(inputsOf(plan))
 
-/** Hashes of what the configuration hash is made of, by the names that people know. */
+/** Hashes of the parts of the configuration hash, by names for people. */
 export const drivenInputHashes = (plan: DrivenTrainingPlan): Record<string, string> => hashesByName(inputsOf(plan))
 
 function inputsOf(plan: DrivenTrainingPlan) {

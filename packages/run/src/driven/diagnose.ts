@@ -10,7 +10,7 @@ import type { Driver } from './training-plan.ts'
 export interface DiagnoseOptions {
   readonly env: NodeJS.ProcessEnv
   readonly projectDirectory: string
-  /** The configuration that is to train, relative paths from `projectDirectory`. */
+  /** The configuration to train with. Its paths are relative to `projectDirectory`. */
   readonly config?: string | object | undefined
   /** Keys at the top of a configuration that belong to one trainer each. */
   readonly sections?: readonly string[] | undefined
@@ -58,11 +58,11 @@ function pythonChecks(trainer: Driver, { path, source, report, passedOver }: Fou
 
 export interface ConfigDiagnosis {
   readonly checks: readonly DrivenCheck[]
-  /** `null` where the configuration cannot be read. */
+  /** `null` if the configuration cannot be read. */
   readonly plan: DrivenPlan | null
 }
 
-/** Checks a configuration: its problems, its traps, and the errors of the installed framework. */
+/** Checks a configuration. Finds its problems, its traps, and the errors of the installed framework. */
 export async function diagnoseConfig(
   trainer: Driver,
   { config: source, projectDirectory, python, env, sections, signal }: DiagnoseOptions & { readonly python: string | null },
@@ -95,10 +95,10 @@ export async function diagnoseConfig(
   return { checks, plan }
 }
 
-/** More rows than any run trains: how many there are is checked with the dataset. */
+/** More rows than any run trains. The actual number is checked with the dataset. */
 const enoughRows = 1_000_000_000
 
-/** Stands for the parts of a run that are not in a configuration. */
+/** Placeholders for the parts of a run that are not in a configuration. */
 function standIn({ settings, names, directory }: DrivenConfig<DrivenSettings>, path: string) {
   const data = (files: readonly string[], file: string) => (files.length > 0 ? null : { path: resolve(path, file), rows: enoughRows })
   return {

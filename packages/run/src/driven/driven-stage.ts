@@ -22,10 +22,10 @@ import type { DrivenTrainingPlan } from './training-plan.ts'
 
 export interface DrivenStageOptions {
   readonly plan: DrivenTrainingPlan
-  /** A Hugging Face folder; a name on the Hub, whose files come from the framework. */
+  /** A Hugging Face folder, or a name on the Hub, whose files come from the framework. */
   readonly model: string
   readonly isFolder: boolean
-  /** Stay open when the stage closes. */
+  /** They stay open when the stage closes. */
   readonly parts: RolloutParts
   readonly store: OwnedRunStore
   /** The run directory. */
@@ -38,14 +38,17 @@ export interface DrivenStageOptions {
   readonly onRefused: (error: TrainError) => void
 }
 
-/** Everything between an agent and a framework, in this process: gateway, environment, rollout runner, and the channel that the framework connects to. */
+/**
+ * Everything between an agent and a framework in this process: gateway, environment, rollout runner, and the channel that the framework
+ * connects to.
+ */
 export interface DrivenStage {
   readonly engine: ChannelEngine
   readonly gateway: Gateway
   readonly environment: Environment
   readonly runner: InProcessRolloutRunner
   readonly channel: Pick<ChannelServer, 'counts'> | null
-  /** How many calls have reached the engine. */
+  /** Number of calls that have reached the engine. */
   engineCalls(): number
   /** The address that the framework's processes connect to, and the file with their token. */
   readonly address: { readonly url: string; readonly tokenFile: string }
@@ -55,7 +58,7 @@ export interface DrivenStage {
 /** Errors that no later action of a framework can repair. */
 const refusals: ReadonlySet<string> = new Set(['TEMPLATE_MISMATCH', 'TEMPLATE_UNSUPPORTED', 'MODEL_MISMATCH', 'CHANNEL_PROTOCOL'])
 
-/** Opens the stage on loopback behind a random token; what was opened is closed again when a later part fails. */
+/** Opens the stage on loopback behind a random token. If a part fails to open, the parts before it are closed. */
 export async function openDrivenStage(options: DrivenStageOptions): Promise<DrivenStage> {
   const { plan, model, isFolder, parts, store, path, toTask, onEvent, onRefused } = options
   const { settings } = plan.config

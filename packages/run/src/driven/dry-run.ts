@@ -3,24 +3,25 @@ import { join, resolve } from 'node:path'
 import { planStart } from './plan-start.ts'
 import type { DrivenTrainingPlan } from './training-plan.ts'
 
-/** What a training with a framework would start with. */
+/** A plan for a training with a framework, written and checked but not started. */
 export interface DryRunReport {
-  /** A folder with the files of a run, without a run; the next dry run of this name replaces it. */
+  /** A folder with the files of a run. The next dry run of this name replaces it. */
   readonly path: string
   /** Names of the files in the folder. */
   readonly files: readonly string[]
-  /** The framework that takes the configuration, and its version. */
+  /** Name and version of the framework that accepts the configuration. */
   readonly trainer: string
   readonly version: string
-  /** What this machine lacks for the training, as sentences; none where it can train. */
+  /** Sentences about what this machine lacks for the training; empty if it can train. */
   readonly lacks: readonly string[]
   /** Sentences for the user. */
   readonly notes: readonly string[]
 }
 
 /**
- * Renders a run directory and has the installed framework read and validate its configuration, which takes the time of its
- * imports; no rollout, process or GPU of it is started. CONFIG_INVALID names everything that it refuses, and then nothing is written.
+ * Renders a run directory and has the installed framework read and validate its configuration, which takes the time of its imports. No
+ * rollout starts, and no process or GPU of the framework. Throws CONFIG_INVALID with everything that the framework refuses; nothing is
+ * written then.
  */
 export async function dryRun(plan: DrivenTrainingPlan, runPath: string, signal?: AbortSignal): Promise<DryRunReport> {
   const { trainer, python } = plan

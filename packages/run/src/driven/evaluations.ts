@@ -5,7 +5,7 @@ import { type EvaluatedTask, type LoadedDataset, summarizeTasks } from '@aworld-
 
 export interface DrivenEvaluationsOptions {
   readonly store: Pick<OwnedRunStore, 'rolloutRows'>
-  /** The evaluations that the framework finished, in the order of its starts; others lack rollouts because it ended. */
+  /** The evaluations that the framework finished, in the order of its starts. Others lack rollouts because the framework ended. */
   readonly evaluatedSteps: readonly { readonly incarnation: string; readonly step: number }[]
   readonly test: LoadedDataset
   /** Samples of each task in one evaluation. */
@@ -15,8 +15,8 @@ export interface DrivenEvaluationsOptions {
 }
 
 /**
- * The evaluations of a framework as this side scored them, one a step, in their order; of a step that two starts evaluated the
- * later one. A rollout without a result counts as failed, and in no mean.
+ * The evaluations of a framework as this side scored them, one a step, in their order. If two starts evaluated a step, the later one
+ * counts. A rollout without a result counts as failed, and in no mean.
  */
 export function drivenEvaluations({
   store,
@@ -53,7 +53,10 @@ export function drivenEvaluations({
 }
 
 const toEnded = ({ key: rollout, reward, stopReason, error, turns }: RolloutRow): EndedRollout => ({
-  ...{ rollout, reward, turns, stopReason: stopReason ?? 'failed' },
+  rollout,
+  reward,
+  turns,
+  stopReason: stopReason ?? 'failed',
   ...(error && { error }),
 })
 

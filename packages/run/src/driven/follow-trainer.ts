@@ -8,7 +8,7 @@ import type { DrivenTrainingPlan } from './training-plan.ts'
 export interface FollowTrainerOptions {
   readonly plan: DrivenTrainingPlan
   readonly planned: DrivenPlan
-  /** The address of the channel, as the stage has it. */
+  /** The address of the channel, as in the stage. */
   readonly address: { readonly url: string; readonly tokenFile: string }
   /** The run directory. */
   readonly path: string
@@ -19,9 +19,9 @@ export interface FollowTrainerOptions {
   readonly signal: AbortSignal
 }
 
-/** Ends a framework for other reasons than the user's wish: an error on this side, or a time without any activity. */
+/** Ends a framework for a reason other than the user's wish: an error on this side, or a long time without activity. */
 export interface RunWatch {
-  /** Ends it; the first error counts. */
+  /** Ends the framework. The first error counts. */
   fail(error: unknown): void
   /** Reports activity. */
   alive(): void
@@ -42,7 +42,7 @@ export function createRunWatch(): RunWatch {
   }
 }
 
-/** Launches the framework and resolves with its end, which the signal brings about, or an error of this side. */
+/** Launches the framework and resolves to its end. The signal, or an error of this side, ends it. */
 export async function followTrainer(options: FollowTrainerOptions): Promise<TrainerExit> {
   const { plan, planned, address, path, name, incarnation, progress, watch, signal } = options
   const { trainer, config } = plan

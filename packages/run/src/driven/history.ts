@@ -4,7 +4,7 @@ import { readLedger } from '../ledger/read-ledger.ts'
 import { type IncarnationRecord, lastStandingSteps, standingBatches } from '../ledger/standing-batches.ts'
 import type { Driver } from './training-plan.ts'
 
-/** The starts of a framework in a run, and which of their steps the store has. */
+/** The starts of a framework in a run, and the steps that the store has of each. */
 export interface DrivenHistory {
   /** The starts, in order. */
   incarnations(): readonly IncarnationRecord[]
@@ -12,7 +12,7 @@ export interface DrivenHistory {
   /** The incarnation and step of each evaluation that was finished. */
   evaluatedSteps(): readonly { readonly incarnation: string; readonly step: number }[]
   /**
-   * Keeps the steps up to `step`, with the rollouts of their batches. `step` is that of a checkpoint, or the last of a finished run:
+   * Keeps the steps up to `step`, with the rollouts of their batches. `step` is that of a checkpoint or the last of a finished run, because
    * the framework may still discard steps after its checkpoint.
    */
   commit(step: number): Promise<void>

@@ -15,7 +15,7 @@ import { contextLengthOf } from './plan-start.ts'
 
 /** Our side of a run with a framework that is a module of the bridge. */
 export interface ModuleSettings extends DrivenSettings {
-  /** Longest prompt in tokens; `null`: what the longest response leaves of the model's context. */
+  /** Longest prompt in tokens. `null`: the model's context less the longest response. */
   readonly maxPromptTokens: number | null
 }
 
@@ -23,13 +23,13 @@ export interface ModuleSettings extends DrivenSettings {
 export interface ModuleConfig<Settings extends ModuleSettings = ModuleSettings> extends DrivenConfig<Settings> {
   /** The framework's keys. */
   readonly fields: KeyTree
-  /** How tasks are drawn for a batch; `null` leaves it to the framework. */
+  /** How the tasks of a batch are drawn; `null` leaves it to the framework. */
   readonly stratify: Stratify | null
   /** Whether sampler and trainer round alike. */
   readonly exact: boolean
 }
 
-/** What a module of the bridge is started with. */
+/** The plan that a module of the bridge is started with. */
 export interface ModulePlan extends DrivenPlan {
   readonly path: string
   readonly model: string
@@ -40,7 +40,7 @@ export interface ModulePlan extends DrivenPlan {
   readonly deadlineSeconds: number | null
 }
 
-/** Longest response in tokens by the framework's keys, where the model's context is known or is not. */
+/** Longest response in tokens by the framework's keys. `context` is `null` if the model's context is not known. */
 export type ResponseTokens = (fields: KeyTree, context: number | null) => number
 
 export interface ModuleConfigParts<Settings extends ModuleSettings> {
@@ -50,9 +50,9 @@ export interface ModuleConfigParts<Settings extends ModuleSettings> {
   readonly own: OwnConfig<Settings>
   readonly fields: KeyTree
   readonly responseTokens: ResponseTokens
-  /** `null` where the framework was not asked. */
+  /** `null` if the framework was not asked. */
   readonly answer: ConfigurationAnswer | null
-  /** What tells two trainings apart beside {fields, stratify}. */
+  /** What distinguishes two trainings beside {fields, stratify}. */
   readonly identity: readonly unknown[]
   readonly notes: readonly string[]
   readonly problems: readonly string[]
@@ -138,7 +138,7 @@ export function toModulePlan(parts: ModulePlanParts): ModulePlan {
     checkpoints: join(run.path, 'checkpoints'),
     limits: { maxPromptTokens, maxResponseTokens },
     evaluation: { samples: samplesPerPrompt, temperature, topP, topK, ...evaluation },
-    // Half precision, and an engine of its own, round otherwise than the trainer does.
+    // With half precision, or with an engine of its own, the sampler rounds differently from the trainer.
     logprobTolerance: (answer ?? config).exact ? settings.logprobCheck.tolerance : null,
     templateArguments: settings.model.templateArguments,
     deadlineSeconds: (settings.limits.timeoutMs ?? settings.rolloutTimeoutMs) / 1000,
@@ -148,7 +148,7 @@ export function toModulePlan(parts: ModulePlanParts): ModulePlan {
   }
 }
 
-/** `null` where the model's context is not known. */
+/** `null` if the model's context is not known. */
 const promptTokens = ({ maxPromptTokens }: ModuleSettings, context: number | null, response: number): number | null =>
   maxPromptTokens ?? (context === null ? null : context - response)
 
@@ -158,7 +158,7 @@ export interface RenderedTerms {
   readonly problems: readonly string[]
 }
 
-/** Notes on those of our general settings that a framework's module has nothing for. */
+/** Notes on general settings of ours that a framework's module does not support. */
 export function inertTermNotes(
   own: KeyTree,
   { title, responseLength }: { readonly title: string; readonly responseLength: string },

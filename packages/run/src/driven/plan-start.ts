@@ -12,11 +12,11 @@ export interface DrivenRunParts extends Pick<DrivenRun, 'path' | 'name' | 'agent
   readonly train: LoadedDataset
   readonly test: LoadedDataset | null
   readonly reward: NamedReward | null
-  /** The model that the training begins with; one that is not made yet has no folder. */
+  /** The model that the training begins with. Before the warm-up, its folder does not exist. */
   readonly model: string
 }
 
-/** A run as a framework's plan needs it; data files are those that the run directory gets. */
+/** A run as a framework's plan needs it. Data files are those of the run directory. */
 export function toDrivenRun({ path, train, test, reward, ...rest }: DrivenRunParts): DrivenRun {
   return {
     ...rest,
@@ -29,7 +29,10 @@ export function toDrivenRun({ path, train, test, reward, ...rest }: DrivenRunPar
   }
 }
 
-/** A plan for a run directory, checked by the framework itself, with the model that the warm-up made where there is one. Throws CONFIG_INVALID with all that is wrong. */
+/**
+ * Plans a start for a run directory, with the model of the warm-up if there is one, and has the framework check it. Throws CONFIG_INVALID
+ * with every problem.
+ */
 export async function planStart(
   plan: DrivenTrainingPlan,
   parts: { path: string; name: string; model: string; incarnation: string; resume: boolean },
@@ -50,7 +53,7 @@ function rewardFile(source: string, directory: string): { path: string; name: st
   return { path: isAbsolute(file) ? file : resolve(directory, file), name: hash < 0 ? null : source.slice(hash + 1) }
 }
 
-/** The agent of a run; a module is named by its absolute path. */
+/** Describes the agent of a run. A module is named by its absolute path. */
 export function describeAgent({ program, module, directory, files }: LoadedAgent): DrivenRun['agent'] {
   const yaml = files.find((file) => ['.yaml', '.yml'].includes(extname(file)))
   const name = module?.split('#')[1]
@@ -62,7 +65,7 @@ export function describeAgent({ program, module, directory, files }: LoadedAgent
   }
 }
 
-/** `max_position_embeddings` of a model's config.json, in tokens; `null` where there is none, as for a name of the hub. */
+/** `max_position_embeddings` of a model's config.json, in tokens; `null` if there is none, as for a name on the Hub. */
 export function contextLengthOf(model: string): number | null {
   const file = join(model, 'config.json')
   if (!existsSync(file)) return null

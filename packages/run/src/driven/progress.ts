@@ -6,20 +6,20 @@ import type { EvaluationHere } from '../events/failure-tally.ts'
 
 export interface DrivenProgressOptions {
   readonly trainer: Pick<DrivenTrainer, 'name' | 'output' | 'checkpoints'>
-  /** Training steps in all. */
+  /** Number of training steps. */
   readonly steps: number
   /** Step of the checkpoint that it begins with; 0 for none. */
   readonly resumedFromStep: number
   /** Rollouts of one evaluation. */
   readonly evaluation: { readonly tasks: number; readonly rollouts: number }
   readonly onEvent: (event: RunEvent) => void
-  /** How the rollouts of the evaluation that has just ended did here. */
+  /** Outcome on this side of the evaluation that has just ended. */
   readonly evaluated: () => EvaluationHere
-  /** A step of training has ended; `saved` where there is a checkpoint of it. */
+  /** Called when a training step has ended; `saved` if it has a checkpoint. */
   readonly onStep?: ((step: DrivenStep) => void) | undefined
-  /** Measurements of this side since the last step ended, which are added to the step's metrics. */
+  /** Measurements of this side since the last step ended. They are added to the step's metrics. */
   readonly measured?: (() => Readonly<Record<string, number>>) | undefined
-  /** Milliseconds; `Date.now` by default. */
+  /** Milliseconds. Default: `Date.now`. */
   readonly now?: (() => number) | undefined
 }
 
@@ -34,11 +34,14 @@ export interface DrivenEvaluation {
   readonly metrics: Readonly<Record<string, number>>
 }
 
-/** Turns the console of a framework and the progress of its rollouts into the events of a run; `metrics` throws EVALUATION_FAILED for an evaluation of which every rollout failed. */
+/**
+ * Turns the console of a framework and the progress of its rollouts into the events of a run. `metrics` throws EVALUATION_FAILED if every
+ * rollout of an evaluation failed.
+ */
 export interface DrivenProgress {
   line(line: string): void
   metrics(line: MetricsLine): void
-  /** A rollout was queued: the framework trains or evaluates. */
+  /** Reports a queued rollout, from which training or evaluation is told. */
   queued(partition: 'train' | 'val'): void
   /** Milliseconds by phase so far. */
   phasesMs(): Readonly<Record<string, number>>
@@ -46,7 +49,7 @@ export interface DrivenProgress {
   steps(): readonly DrivenStep[]
 }
 
-/** Steps that the time left is estimated from. */
+/** Number of recent steps that the remaining time is estimated from. */
 const recentSteps = 10
 
 export function createDrivenProgress(options: DrivenProgressOptions): DrivenProgress {

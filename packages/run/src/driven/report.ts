@@ -27,7 +27,7 @@ export interface DrivenReportRequest {
   readonly warn: (code: string, message: string) => void
 }
 
-/** Writes `report.json` of a run with a framework, and beside it `ledger.json`, which says more of the ledger than a report holds. */
+/** Writes `report.json` of a run with a framework, and beside it `ledger.json`, which has more of the ledger than a report holds. */
 export async function leaveDrivenReport(request: DrivenReportRequest): Promise<RunReport> {
   const { plan, planned, store, path, status, history, progress, warmUpMs } = request
   const { trainer } = plan
@@ -77,7 +77,7 @@ export async function leaveDrivenReport(request: DrivenReportRequest): Promise<R
   return report
 }
 
-/** What the store knows of each agent, and what the framework did with its rows. */
+/** Reports on each agent: its counts from the store, and what the framework did with its rows. */
 function agentsOf(store: OwnedRunStore, { agents }: DrivenTokenLedger): RunReport['agents'] {
   const counts = createAgentTokens(store.agentTokens())
   for (const [agent, { trained, untrained }] of Object.entries(agents)) {
@@ -136,14 +136,14 @@ function evaluationsOf({ plan, planned, store, history }: DrivenReportRequest, t
   })
 }
 
-/** The framework with the version that is installed. */
+/** Name and installed version of the framework. */
 export const frameworkOf = ({ trainer, python }: DrivenTrainingPlan): string =>
   [trainer.name, python.report.packages[trainer.python.distribution] ?? ''].join(' ').trim()
 
 const phasesStateOf = (trainer: string) => `${trainer}-phases`
 type Phases = Readonly<Record<string, number>>
 
-/** Keeps the times of one start, so that a start after it adds its own to them. */
+/** Keeps the times of one start; a later start adds its own. */
 export async function keepPhases(trainer: string, store: OwnedRunStore, incarnation: string, phasesMs: Phases): Promise<void> {
   const state = phasesStateOf(trainer)
   await store.setState(state, {
@@ -152,7 +152,7 @@ export async function keepPhases(trainer: string, store: OwnedRunStore, incarnat
   })
 }
 
-/** Times of all starts, those of steps that a later start did again included. */
+/** Times of all starts, including steps that a later start repeated. */
 function allPhases({ plan, store }: DrivenReportRequest): Record<string, number> {
   const phases: Record<string, number> = {}
   for (const start of Object.values((store.getState(phasesStateOf(plan.trainer.name)) as Record<string, Phases> | undefined) ?? {}))
@@ -160,7 +160,7 @@ function allPhases({ plan, store }: DrivenReportRequest): Record<string, number>
   return phases
 }
 
-/** Rewards of the steps that are kept; a step without a reward in its metrics is left out. */
+/** Rewards of the steps that are kept. A step without a reward in its metrics is left out. */
 function curveOf({ store, progress }: DrivenReportRequest): RunReport['curve'] {
   const steps = new Map(store.steps().map(({ step, metrics }) => [step, metrics]))
   for (const { step, metrics } of progress.steps()) steps.set(step, metrics)

@@ -3,7 +3,7 @@ import type { ToTask } from '@aworld-train/rollout'
 import { kindOf } from '@aworld-train/training'
 import type { DrivenTrainingPlan } from './training-plan.ts'
 
-/** Rows of a framework as the tasks and answers that were checked, by the id that the run's data files carry. */
+/** Maps rows of a framework to the checked tasks and answers, by the id that the run's data files carry. */
 export function createRowTasks({ trainer, train, test, config }: DrivenTrainingPlan): ToTask {
   const byId = new Map(
     [train, test].flatMap((dataset) => dataset?.tasks.map((task) => [task.id, { task, answers: dataset.answers }] as const) ?? []),

@@ -30,7 +30,7 @@ import { createRowTasks } from './row-tasks.ts'
 import { checkModelPrompts } from './starting-model.ts'
 import type { DrivenTrainingPlan } from './training-plan.ts'
 
-/** What a run with a framework keeps for later readers. */
+/** Record of a run with a framework, kept for later readers. */
 export interface DrivenRunState {
   /** Folder of its checkpoints. */
   readonly checkpoints: string
@@ -48,7 +48,10 @@ export interface DrivenTrainingRequest {
   readonly signal: AbortSignal
 }
 
-/** Runs a plan in a run directory: starts or resumes it, serves rollouts to the framework until that has ended, and leaves `report.json`. A new run that cannot start leaves nothing. */
+/**
+ * Runs a plan in a run directory: starts or resumes the run, serves rollouts to the framework until it ends, and writes `report.json`. A
+ * new run that cannot start leaves nothing.
+ */
 export async function runDrivenTraining(plan: DrivenTrainingPlan, { runPath, options, signal }: DrivenTrainingRequest): Promise<RunReport> {
   const { trainer, agent, seed, train, python } = plan
   const machine = { python: python.path, env: process.env, directory: runPath, signal }
@@ -74,7 +77,7 @@ export async function runDrivenTraining(plan: DrivenTrainingPlan, { runPath, opt
 async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: RunDirectory, signal: AbortSignal): Promise<RunReport> {
   const { store, emit, warnings } = run
   const { trainer } = plan
-  // The framework works in the run's folder, so a relative path would lead elsewhere.
+  // The framework works in the run's folder, so the path must be absolute.
   const path = resolve(run.path)
   await using stack = new AsyncDisposableStack()
   const accounts = openRunAccounts(store)
@@ -87,7 +90,7 @@ async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: R
   const engine = { simd: 'auto' as const, threads: null }
   const model =
     plan.model ?? (await makeModel({ ...plan, configDirectory: plan.config.directory, engine }, path, store, { emit, signal, warmUpMs }))
-  // The prompts for a model that existed before were measured with the configuration.
+  // The prompts of a model that already existed were measured with the configuration.
   const tasks = [...plan.train.tasks, ...(plan.test?.tasks ?? [])]
   const longPrompts = plan.model === null ? await checkModelPrompts(plan.config, trainer, model, tasks) : []
   const incarnation = randomUUID()
@@ -157,7 +160,7 @@ async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: R
 
   const exit = await followTrainer({ plan, planned, address: stage.address, path, name, incarnation, progress, watch, signal })
   const finished = exit.error === null && !exit.stopped
-  // A step that cannot be kept is reported, and shown in the ledger; its training cannot be undone.
+  // A step that cannot be kept is reported and shows in the ledger, because its training cannot be undone.
   if (finished) await history.commit(Number.POSITIVE_INFINITY).catch(warn)
   const status = finished ? 'finished' : exit.stopped ? 'stopped' : 'failed'
   const report = await leaveDrivenReport({

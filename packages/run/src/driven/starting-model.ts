@@ -9,7 +9,10 @@ import type { Driver } from './training-plan.ts'
 
 type Config = DrivenConfig<DrivenSettings>
 
-/** The model that a training begins with: a folder, a name of the Hugging Face hub, or `null` where a warm-up makes it. Throws CONFIG_INVALID. */
+/**
+ * Finds the model that a training begins with: a folder, a name on the Hugging Face Hub, or `null` if a warm-up makes it. Throws
+ * CONFIG_INVALID.
+ */
 export function findStartingModel(
   { names, settings, directory }: Config,
   { keys, fromScratch }: { readonly keys: DrivenKeys; readonly fromScratch: boolean },
@@ -34,7 +37,10 @@ export function findStartingModel(
   throw new TrainError('CONFIG_INVALID', `The model folder ${folder} ${what}; correct ${keys.model}.`)
 }
 
-/** Throws TEMPLATE_UNSUPPORTED for a folder that the gateway cannot render with; resolves with the reasons why tools cannot be used with it. */
+/**
+ * Throws TEMPLATE_UNSUPPORTED if the gateway cannot render with the folder's template. Resolves to the reasons why tools cannot be used
+ * with it.
+ */
 export async function checkModelTemplate(config: Config, { keys }: Driver, model: string): Promise<readonly string[]> {
   if (!config.usesModelTemplate) return []
   const { problems, probe } = await checkTemplate(model, { templateArguments: config.settings.model.templateArguments })
@@ -48,8 +54,8 @@ export async function checkModelTemplate(config: Config, { keys }: Driver, model
 }
 
 /**
- * Warnings about prompts that are longer than the framework takes, where it leaves them out by itself; throws
- * POLICY_CONTEXT_OVERFLOW where it leaves out none, or all. Prompts that it renders in a special way are not measured.
+ * Warns of prompts that are longer than the framework takes, if it leaves them out by itself. Throws POLICY_CONTEXT_OVERFLOW if it leaves
+ * out none, or all. Prompts that it renders in a special way are not measured.
  */
 export async function checkModelPrompts(
   { longestPrompt, settings }: Config,

@@ -1,15 +1,16 @@
 import type { MetricsReading } from '@aworld-train/core'
 
 export interface MetricNames {
-  /** Our names of a step's metrics, and the framework's. */
+  /** The framework's metric by our name of it. */
   readonly metrics: Readonly<Record<string, string>>
-  /** Phases of a step, and the timers of them, in seconds. */
+  /** The framework's timer of each phase, in seconds. */
   readonly timers: Readonly<Record<string, string>>
 }
 
 /**
- * Reads lines of a framework's module: a step with its evaluation and checkpoint, or the evaluation before training. The bridge adds
- * `timing_s/step` to every step, `timing_s/checkpoint` where one was written, and {eval_reward, eval_failed, eval_unscored} to an evaluation.
+ * Reads the lines of a framework's module: a step with its evaluation and checkpoint, or the evaluation before training. The bridge adds
+ * `timing_s/step` to every step, `timing_s/checkpoint` if a checkpoint was written, and {eval_reward, eval_failed, eval_unscored} to an
+ * evaluation.
  */
 export function timedMetricsReader({ metrics: named, timers }: MetricNames) {
   return (numbers: Readonly<Record<string, number>>): MetricsReading => {

@@ -1,6 +1,6 @@
 import type { DrivenCheck } from '@aworld-train/core'
 
-/** One line for several findings: its level is that of the worst one, and it contains all messages. */
+/** Joins several findings to one line. Its level is that of the worst finding, and it contains all messages. */
 export function toCheck(
   name: string,
   good: string,

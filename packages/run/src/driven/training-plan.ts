@@ -7,14 +7,14 @@ import type { NamedReward } from '../inputs/named-reward.ts'
 /** A framework whose settings on our side are known here. */
 export type Driver = DrivenTrainer<DrivenSettings>
 
-/** The result of the checks: everything that a run with a framework needs. Nothing is written yet. */
+/** The result of the checks: everything that a run with a framework needs. Nothing is written at this point. */
 export interface DrivenTrainingPlan {
   readonly trainer: Driver
   readonly name: string
   readonly config: DrivenConfig<DrivenSettings>
-  /** Sentences for the user, from the checks and about the configuration that the framework would be started with. */
+  /** Sentences for the user from the checks and about the configuration that the framework would start with. */
   readonly notes: readonly string[]
-  /** What the checks alone say. */
+  /** Findings of the checks alone. */
   readonly findings: Findings
   readonly seed: number
   readonly program: AgentProgram & { close?(): Promise<void> }
@@ -23,15 +23,15 @@ export interface DrivenTrainingPlan {
   readonly agentFiles: readonly string[]
   readonly train: LoadedDataset
   readonly test: LoadedDataset | null
-  /** `null`: the framework scores with what it has; where `reward.native` is set, it scores with this one. */
+  /** `null`: the framework scores with its own reward. With `reward.native` it scores with this one. */
   readonly reward: NamedReward | null
   readonly createEnvironment: () => Environment
-  /** `null`: nothing is scored on this side. */
+  /** Resolves to `null` if nothing is scored on this side. */
   readonly createReward: () => Promise<Reward | null>
   /** Folder of the starting model, a name on the Hub, or `null` when the warm-up makes it. */
   readonly model: string | null
   readonly warmUp: string | null
   readonly python: FoundPython
-  /** The framework's plan as the checks made it, for no run directory. */
+  /** The framework's plan as the checks made it, without a run directory. */
   readonly planned: DrivenPlan
 }

@@ -8,7 +8,7 @@ const taskFiles = { train: 'train_tasks.jsonl', test: 'test_tasks.jsonl' } as co
 
 const planFile = (trainer: string) => `${trainer}.json`
 
-/** Program and arguments of the bridge's module of a trainer, over the plan in the run directory. */
+/** The command that runs a trainer's module of the bridge on the plan in the run directory. */
 export const moduleCommand = (trainer: string, { python, bridge }: DrivenStart): string[] => [
   python,
   '-m',
@@ -23,13 +23,13 @@ export interface PlanFilesOptions {
   readonly path: string
   readonly trainer: string
   readonly data: DrivenData
-  /** Ids of all tasks that are trained, as they are drawn; `null` leaves it to the framework. */
+  /** Ids of all tasks to train, in the order of drawing; `null` leaves the order to the framework. */
   order(tasks: readonly TrainingTask[]): readonly string[] | null
   /** What the framework's module reads beside {tasks, order}. */
   readonly plan: Readonly<Record<string, unknown>>
 }
 
-/** Writes the plan that a framework's module is started with, and its tasks; each file appears whole. Returns the names written. */
+/** Writes the plan for a framework's module, and its tasks; each file appears whole. Returns the names of the files. */
 export async function writePlanFiles({ path, trainer, data: { train, test }, order, plan }: PlanFilesOptions): Promise<string[]> {
   await mkdir(path, { recursive: true })
   const tasks = { train: join(path, taskFiles.train), test: test && join(path, taskFiles.test) }
@@ -45,7 +45,7 @@ export async function writePlanFiles({ path, trainer, data: { train, test }, ord
   return texts.map(([name]) => name)
 }
 
-/** A task a line as {id, row}: the row as the channel carries it, its answer aside. */
+/** The tasks as lines of {id, row}. A row is as the channel carries it, without its answer. */
 function taskLines({ tasks }: DrivenDataset): string {
   return tasks
     .map(({ id, input, dataSource }, index) => {
@@ -62,7 +62,7 @@ export interface DrawnOrderOptions {
   readonly stratify: Stratify | null
 }
 
-/** Ids of the tasks of one batch after the other, the same for every start. CONFIG_INVALID where a kind has no task. */
+/** Ids of the tasks, one batch after the other, the same for every start. Throws CONFIG_INVALID if a kind has no task. */
 export function drawnOrder(tasks: readonly TrainingTask[], { batches, promptsPerBatch, seed, stratify }: DrawnOrderOptions): string[] {
   const missing = stratify === null ? [] : missingKinds(tasks, stratify)
   if (missing.length > 0)

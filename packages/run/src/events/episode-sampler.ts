@@ -1,7 +1,7 @@
 import { type EpisodeReader, messageModels } from '@aworld-train/core'
 import type { RunEvent } from '@aworld-train/protocol'
 
-/** After step 1 and then every tenth step, shows one training episode of that step, another place in it each time. */
+/** Shows one training episode of step 1 and of every tenth step, each time from another place in the step. */
 export function createEpisodeSampler(
   store: Pick<EpisodeReader, 'episode'>,
   emit: (event: RunEvent) => void,

@@ -49,7 +49,9 @@ it('leaves rollouts from which the reward abstained out of the mean of an evalua
   const tally = createFailureTally()
   const scored = (rollout: string, taskId: string, reward: number | null): RunEvent => ({
     ...(ended(rollout, null, 'test') as Extract<RunEvent, { type: 'rollout-end' }>),
-    ...{ taskId, reward, turns: 1 },
+    taskId,
+    reward,
+    turns: 1,
   })
   for (const event of [scored('a', 't', 1), scored('b', 't', null), scored('c', 'u', 0), scored('d', 'v', null)]) tally.read(event)
   expect(tally.takeEvaluation().abstained).toEqual({ unscored: 2, reward: 0.5 })

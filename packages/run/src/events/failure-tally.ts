@@ -4,15 +4,15 @@ import { type EvaluationResult, type RunEvent, TrainError } from '@aworld-train/
 /** Counts why rollouts of a run failed. */
 export interface FailureTally {
   read(event: RunEvent): void
-  /** The error of a trainer that had nothing to train, with the most frequent failure of rollouts added; any other error as it is. */
+  /** Adds the most frequent failure of rollouts to the error of a trainer that had nothing to train; returns any other error as it is. */
   explain(error: TrainError): TrainError
-  /** How the rollouts outside of training ended since the last call. */
+  /** Outcome of the rollouts outside of training since the last call. */
   takeEvaluation(): EvaluationHere
 }
 
 /** An evaluation as this side saw its rollouts. */
 export interface EvaluationHere extends Pick<EvaluationResult, 'failed' | 'failures'> {
-  /** Where the reward abstained from some rollouts: how many, and the mean over tasks without them, which a framework may count as 0. */
+  /** If the reward abstained from some rollouts: their number, and the mean over tasks without them, which a framework may count as 0. */
   readonly abstained: { readonly unscored: number; readonly reward: number } | null
 }
 
@@ -24,7 +24,7 @@ export function createFailureTally(): FailureTally {
       if (event.type !== 'rollout-end') return
       if (event.split !== 'train') evaluated.push(event)
       if (!event.error) return
-      // Messages name their rollout; messages that differ in nothing else are counted as one.
+      // Messages name their rollout; messages that differ only in that are counted as one.
       const message = event.error.message.replaceAll(event.rollout, '…')
       counts.set(message, (counts.get(message) ?? 0) + 1)
     },
@@ -48,7 +48,7 @@ export function createFailureTally(): FailureTally {
 
 type EvaluatedRollout = EndedRollout & { readonly taskId: string }
 
-/** `null` where the reward abstained from none, or where the framework scores. */
+/** `null` if the reward abstained from none, or if the framework scores. */
 function withoutUnscored(rollouts: readonly EvaluatedRollout[]): EvaluationHere['abstained'] {
   const scored = rollouts.filter((rollout) => !isUnscored(rollout))
   if (scored.length === rollouts.length || scored.every(({ reward }) => reward === null)) return null

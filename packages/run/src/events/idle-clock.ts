@@ -1,12 +1,12 @@
-/** Measures how long rollouts ran while none of their model calls was under way: the time of tools, agents, gateway and channel. */
+/** Measures the time in which rollouts ran while none of their model calls did: the time of tools, agents, gateway and channel. */
 export interface IdleClock {
   rollouts(change: 1 | -1): void
   calls(change: 1 | -1): void
-  /** The milliseconds of that kind since the last call of this method. */
+  /** Milliseconds of such time since the last call of this method. */
   take(): number
 }
 
-/** `now` in milliseconds, monotonic. */
+/** `now` is monotonic, in milliseconds. */
 export function createIdleClock(now: () => number = () => performance.now()): IdleClock {
   let rollouts = 0
   let calls = 0

@@ -2,7 +2,7 @@ import type { RunEvent, StopReason } from '@aworld-train/protocol'
 import { expect, it } from 'vitest'
 import { watchTruncation } from './truncation-watch.ts'
 
-/** Codes and messages of the warnings that a run of these steps gives; a step is the ends of its rollouts. */
+/** Codes and messages of the warnings of a run with these steps. A step is the list of ends of its rollouts. */
 function warningsOf(steps: readonly (readonly StopReason[])[], split = 'train'): string[] {
   const seen: RunEvent[] = []
   const emit = watchTruncation((event) => seen.push(event), 'Raise it.')

@@ -1,8 +1,8 @@
 import type { RunEvent } from '@aworld-train/protocol'
 
 /**
- * Passes events on, and warns once in a run when most rollouts of a step were cut by their length: such rollouts teach the policy
- * little more than to be brief. `remedy` is a sentence that names the limit.
+ * Passes events on. Warns once in a run when most rollouts of a step were cut by their length: such rollouts teach the policy little more
+ * than to be brief. `remedy` is a sentence that names the limit.
  */
 export function watchTruncation(emit: (event: RunEvent) => void, remedy: string): (event: RunEvent) => void {
   const ended = { rollouts: 0, truncated: 0 }

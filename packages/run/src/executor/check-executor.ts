@@ -14,14 +14,14 @@ export interface ExecutorCheck {
   readonly engines: readonly LauncherEngine[]
   /** Folder that paths of the configuration are relative to. */
   readonly directory: string
-  /** What workers must reach, by the section of the configuration that says where it listens. */
+  /** Servers that workers must reach, by the section of the configuration that sets their address. */
   readonly listeners: Readonly<Record<string, { readonly host: string; readonly publicUrl: string | null }>>
 }
 
-/** Hosts that mean all addresses of a machine, and tell nobody how to reach it. */
+/** Hosts that mean all addresses of a machine. They tell nobody how to reach it. */
 const allAddresses: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
-/** The agent as another process finds it. Throws CONFIG_INVALID for a live object. */
+/** Path of the agent by which another process finds it. Throws CONFIG_INVALID for a live object. */
 export function pathOf(agent: LoadedAgent): string {
   requireNamed(agent)
   const [first] = agent.files as [string, ...string[]]
@@ -29,7 +29,10 @@ export function pathOf(agent: LoadedAgent): string {
   return `${resolve(first)}${name}`
 }
 
-/** What will be started, in sentences. Rejects with CONFIG_INVALID where workers cannot be started for this agent, or could not reach the coordinator. */
+/**
+ * Describes in sentences what will be started. Rejects with CONFIG_INVALID if workers cannot be started for this agent or could not reach
+ * the coordinator.
+ */
 export async function checkExecutor({ settings, agent, engines, directory, listeners }: ExecutorCheck): Promise<readonly string[]> {
   if (isInProcess(settings)) return []
   if (isExternal(settings)) {
@@ -59,7 +62,7 @@ export async function checkExecutor({ settings, agent, engines, directory, liste
   return await launcher.plan()
 }
 
-/** Throws CONFIG_INVALID for a listener that workers on other machines do not reach. */
+/** Throws CONFIG_INVALID for a listener that workers on other machines cannot reach. */
 function requireReachable(engine: string, section: string, { host, publicUrl }: ExecutorCheck['listeners'][string]): void {
   if (publicUrl !== null) return
   const start = `executor.engineName "${engine}" starts workers on other machines, and ${section}.host is ${host}, `

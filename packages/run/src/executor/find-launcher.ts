@@ -13,10 +13,10 @@ export const isInProcess = ({ engineName, cls, workerNum }: ExecutorSettings): b
 /** Whether somebody else starts the workers. */
 export const isExternal = ({ engineName, cls }: ExecutorSettings): boolean => engineName === 'external' && cls === null
 
-/** Rollouts at once under these settings, of those that are otherwise allowed. */
+/** Most rollouts at once: one if the order of rollouts matters, else `concurrency`. */
 export const concurrencyOf = ({ sequenceDependent }: ExecutorSettings, concurrency: number): number => (sequenceDependent ? 1 : concurrency)
 
-/** The engine that a configuration names, or its own launcher. Throws CONFIG_INVALID, and what `loadExport` throws. */
+/** Finds the engine that a configuration names, or loads its own launcher. Throws CONFIG_INVALID, and the errors of `loadExport`. */
 export async function findLauncherEngine(
   { engineName, cls }: ExecutorSettings,
   engines: readonly LauncherEngine[],

@@ -2,13 +2,21 @@ import type { WorkerLaunch } from '@aworld-train/core'
 import { expect, it } from 'vitest'
 import { createLocalLauncher } from './local-launcher.ts'
 
-/** Workers that are a program of Node. */
+/** Launches workers that run a program of Node. */
 function launch(program: string, changes: Partial<WorkerLaunch> = {}) {
   const warnings: string[] = []
   const launcher = createLocalLauncher({
-    ...{ address: null, workerNum: 1, slots: 1, resources: {}, env: {}, options: {}, directory: '.' },
+    address: null,
+    workerNum: 1,
+    slots: 1,
+    resources: {},
+    env: {},
+    options: {},
+    directory: '.',
     worker: () => ({
-      ...{ url: 'http://127.0.0.1:1', token: null, agent: '/agent.ts#agent' },
+      url: 'http://127.0.0.1:1',
+      token: null,
+      agent: '/agent.ts#agent',
       command: [process.execPath, '-e', program],
       env: { NODE_OPTIONS: '' },
     }),

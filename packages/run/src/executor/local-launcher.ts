@@ -2,19 +2,19 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { LaunchedWorker, Launcher, WorkerLaunch } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 
-/** Exit code of a worker that nothing but another configuration helps. */
+/** Exit code of a worker that only another configuration can help. */
 const misuse = 2
-/** A worker that ends sooner than this, and has not connected, has failed to start. */
+/** A worker that ends sooner than this, without having connected, has failed to start. */
 const shortLifeMs = 5_000
-/** After so many short lives in a row a worker is not started again: fewer of those that it ended itself than of those that a signal ended. */
+/** A worker is not started again after this many short lives in a row. The bound is lower if it ended itself than if a signal ended it. */
 const maxShortLives = { ended: 5, killed: 12 }
 const firstDelayMs = 100
 const longestDelayMs = 1_600
 /** How long a worker may take to leave before it is killed. */
 const leaveMs = 5_000
-/** How long what it printed last is waited for when it has ended. */
+/** How long the last output of an ended worker is waited for. */
 const lastWordsMs = 500
-/** How much of what a worker printed last an error shows, in characters. */
+/** Most characters of a worker's last output that an error shows. */
 const tailLength = 2_000
 
 interface Child {
@@ -27,23 +27,23 @@ interface Child {
   restart: NodeJS.Timeout | undefined
 }
 
-/** Runs workers as child processes of this one, which end with it, however it ends. */
+/** Runs workers as child processes. They end with this process, however it ends. */
 export function createLocalLauncher({ workerNum, worker, onWarning, onExit, onFailed, ...settings }: WorkerLaunch): Launcher {
   const children: Child[] = []
-  /** Those that were told to leave and have not finished. */
+  /** Workers that were told to leave and have not finished. */
   const draining = new Set<Child>()
 
   function run(child: Child): void {
     const { command, env } = worker(child.name)
     const [file, ...args] = command as [string, ...string[]]
-    // The worker sees by its standard input that this process is gone.
+    // The worker sees by its standard input when this process is gone.
     const started = spawn(file, args, { stdio: 'pipe', env: { ...process.env, ...env } })
     const startedAt = performance.now()
     let hasConnected = false
     let tail = ''
     child.process = started
     started.stdin?.on('error', () => {})
-    // What an agent prints goes where it goes without workers, which with `--json` is not the standard output of this process.
+    // An agent prints to the same place as without workers. With `--json` that is not the standard output of this process.
     started.stdout?.on('data', (text: Buffer) => void process.stdout.write(text))
     started.stderr?.setEncoding('utf8').on('data', (text: string) => {
       process.stderr.write(text)
@@ -52,7 +52,7 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onExit, onFa
     started.once('error', (error) => {
       tail += error.message
     })
-    // What it started may outlive it and hold its output open.
+    // A process that the worker started may outlive it and hold its output open.
     started.once('exit', () => {
       hasConnected = onExit(child.name) === true
       setTimeout(() => {
@@ -76,7 +76,7 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onExit, onFa
     })
   }
 
-  /** Has a worker leave; one that has work finishes it first, where it has no `deadlineMs`. */
+  /** Makes a worker leave. Without `deadlineMs`, a worker finishes its work first. */
   function end(child: Child, deadlineMs?: number): Promise<void> {
     child.leaving = true
     clearTimeout(child.restart)
@@ -127,7 +127,8 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onExit, onFa
     status: async () =>
       children.map(
         ({ name, process: running, restarts, leaving }): LaunchedWorker => ({
-          ...{ name, restarts },
+          name,
+          restarts,
           state: running ? 'running' : leaving ? 'ended' : 'starting',
         }),
       ),

@@ -9,10 +9,10 @@ import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import { pathOf } from './check-executor.ts'
 import { findLauncherEngine, isExternal, isInProcess, toLauncherSettings } from './find-launcher.ts'
 
-/** Variables by which a worker that is started here knows what it is. */
+/** Variables that tell a worker started here its options and its token. */
 export const workerVariables = { options: 'AWORLD_TRAIN_WORKER', token: 'AWORLD_TRAIN_WORKER_TOKEN' } as const
 
-/** What a worker that is started here is told, as JSON. */
+/** Options of a worker that is started here, as JSON. */
 export interface StartedWorkerOptions {
   readonly url: string
   readonly agent: string
@@ -27,7 +27,7 @@ export interface StartWorkersOptions {
   readonly engines: readonly LauncherEngine[]
   /** Folder that paths of the configuration are relative to. */
   readonly directory: string
-  /** Module that runs a worker, as `workerVariables` say. */
+  /** Module that runs a worker by `workerVariables`. */
   readonly entry: string
   readonly onWarning: (warning: { readonly code: string; readonly message: string }) => void
 }
@@ -37,7 +37,10 @@ export interface CoordinatorAddress {
   readonly token: string | null
 }
 
-/** Has the engine of the configuration start workers that connect to a coordinator; `stack` ends them. What it cannot start fails what waits for `pool`. */
+/**
+ * Has the engine of the configuration start workers that connect to a coordinator; `stack` ends them. If it cannot start them, everything
+ * that waits for `pool` fails.
+ */
 export async function startWorkers(
   stack: AsyncDisposableStack,
   { settings, agent, engines, directory, entry, onWarning }: StartWorkersOptions,
@@ -52,10 +55,12 @@ export async function startWorkers(
     worker(name) {
       const worker: StartedWorkerOptions = { url, agent: path, name, slots: launch.slots }
       return {
-        ...{ url, token, agent: path },
+        url,
+        token,
+        agent: path,
         command: [process.execPath, ...process.execArgv, entry],
         env: {
-          // Node of the worker shall run as this one does, as with `execArgv`.
+          // Node of the worker runs with the options of this one, like those in `execArgv`.
           ...(process.env['NODE_OPTIONS'] && { NODE_OPTIONS: process.env['NODE_OPTIONS'] }),
           ...launch.env,
           [workerVariables.options]: JSON.stringify(worker),
@@ -71,29 +76,27 @@ export async function startWorkers(
   await launcher.start()
 }
 
-/** The command of a worker that somebody else starts, and the variable that has its token. */
+/** The command of a worker that somebody else starts, and the variable with its token. */
 export function workerCommand({ token }: ExecutorSettings, { url, agent }: { readonly url: string; readonly agent: string }) {
   const variable = typeof token === 'object' && token !== null && 'env' in token ? token.env : workerVariables.token
   return { command: `aworld-train worker --coordinator ${url} --agent ${agent} --token-env ${variable}`, variable }
 }
 
 export interface OpenExecutorOptions extends StartWorkersOptions {
-  /** Where the gateway listens, and so does what workers connect to. */
+  /** The gateway listens there, and so does the server that workers connect to. */
   readonly listener?: Listener | undefined
 }
 
-/** Starts workers for an agent and resolves to them; `stack` ends them. `null` where agents run in this process. */
+/** Starts workers for an agent and resolves to their pool; `stack` ends them. Resolves to `null` if agents run in this process. */
 export async function openExecutor(stack: AsyncDisposableStack, options: OpenExecutorOptions): Promise<WorkerPool | null> {
   const { settings, agent, listener, onWarning } = options
   if (isInProcess(settings)) return null
   const pool = stack.adopt(
     createWorkerPool({
-      ...{
-        agent: agentIdentity(agent),
-        fileOf: (path) => resolve(agent.directory, path),
-        limits: { graceMs: settings.graceMs },
-        onWarning,
-      },
+      agent: agentIdentity(agent),
+      fileOf: (path) => resolve(agent.directory, path),
+      limits: { graceMs: settings.graceMs },
+      onWarning,
     }),
     (each) => each.close(),
   )

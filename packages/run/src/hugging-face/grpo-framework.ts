@@ -3,28 +3,28 @@ import type { KeyTree } from '@aworld-train/training'
 import type { z } from 'zod'
 import type { ModuleSettings } from '../driven/module-config.ts'
 
-/** A framework whose keys are those of transformers' TrainingArguments and of a GRPOConfig, and what is its own. */
+/** A framework whose keys are those of transformers' TrainingArguments and of a GRPOConfig, with its differences. */
 export interface GrpoFramework<Settings extends ModuleSettings> {
   /** As in `trainEngineName`. */
   readonly name: string
-  /** For people. */
+  /** Name for people. */
   readonly title: string
   readonly settings: z.ZodObject & z.ZodType<Settings>
   /** Its default of `per_device_train_batch_size`. */
   readonly batchRows: number
-  /** The key that keeps it from drawing tasks by itself. */
+  /** The key that keeps it from shuffling tasks by itself. */
   readonly shuffleKey: string
-  /** The key of a part of all steps in which the learning rate rises. */
+  /** The key for the part of all steps in which the learning rate rises. */
   readonly warmupFractionKey: string
-  /** The key of an entropy term; `null` where there is none. */
+  /** The key of an entropy term; `null` if there is none. */
   readonly entropyKey: string | null
-  /** Keys by which every rollout's baseline is the mean of the others; `null` where that cannot be. */
+  /** Keys that make every rollout's baseline the mean of the others; `null` if it cannot do that. */
   readonly leaveOneOut: KeyTree | null
   /** A section of it that is no field of the trainer's configuration, such as that of an adapter; `null` for none. */
   readonly section: string | null
-  /** Its fields with defaults that a group needs. */
+  /** Adds the defaults that a group needs to its fields. */
   complete?(fields: KeyTree): KeyTree
-  /** What a user may not expect of its fields; `parts` are the updates of one pass over a batch. */
+  /** Notes on effects of its fields that a user may not expect. `parts` is the number of updates of one pass over a batch. */
   notesOf?(fields: KeyTree, parts: number): readonly string[]
   /** Has the installed classes read a configuration. */
   ask(question: GrpoQuestion, options: { readonly python: string; readonly signal?: AbortSignal | undefined }): Promise<ConfigurationAnswer>
@@ -33,13 +33,13 @@ export interface GrpoFramework<Settings extends ModuleSettings> {
 export interface GrpoQuestion {
   readonly configuration: KeyTree
   readonly section: KeyTree | null
-  /** A folder, or a name of a hub; `null` where none is named. */
+  /** A folder or a name on a hub; `null` if none is named. */
   readonly model: string | null
-  /** Keys of ours, which an unknown key may be meant for. */
+  /** Keys of ours that an unknown key may be meant for. */
   readonly names?: readonly string[] | undefined
 }
 
-/** Prompts of one generation of rollouts, and the updates that it is trained in. */
+/** Prompts of one generation of rollouts, and the number of updates that train it. */
 export function generationOf(
   fields: KeyTree,
   { batchRows }: { readonly batchRows: number },
@@ -53,10 +53,10 @@ export function generationOf(
   }
 }
 
-/** A field that is a number, or the framework's default. */
+/** The number in a field, or the framework's default. */
 export const numberAt = (fields: KeyTree, name: string, fallback: number) =>
   typeof fields[name] === 'number' ? (fields[name] as number) : fallback
 
-/** Longest response of a row: the framework's field, else half of the context. */
+/** Longest response of a row: the framework's field, or half of the context. */
 export const completionTokens = (fields: KeyTree, context: number | null): number =>
   numberAt(fields, 'max_completion_length', context === null ? 256 : Math.floor(context / 2))

@@ -2,7 +2,10 @@ import { isTree, type KeyTree, lossProblems } from '@aworld-train/training'
 import { inertTermNotes, type ModuleSettings, type RenderedTerms } from '../driven/module-config.ts'
 import { type GrpoFramework, numberAt } from './grpo-framework.ts'
 
-/** Renders our general settings as the user wrote them; what is not here stays with us. A step of the framework is one update, ours a batch of rollouts. */
+/**
+ * Renders our general settings that the user wrote in the framework's keys; any other setting stays with us. A step of the framework is one
+ * update, and one of ours is a batch of rollouts.
+ */
 export function renderGrpoTerms<Settings extends ModuleSettings>(own: KeyTree, framework: GrpoFramework<Settings>): RenderedTerms {
   const { title, warmupFractionKey, entropyKey, leaveOneOut } = framework
   const fields: Record<string, unknown> = {}
@@ -69,7 +72,7 @@ export function renderGrpoTerms<Settings extends ModuleSettings>(own: KeyTree, f
   set('adam_epsilon', training['epsilon'])
   set('max_grad_norm', training['maxGradNorm'])
   if (training['checkpointEvery'] !== undefined) {
-    // With `steps` transformers saves after the last one too, with `no` never.
+    // With `steps` transformers also saves after the last step; with `no` it never saves.
     set('save_strategy', 'steps')
     set('save_steps', training['checkpointEvery'] === null ? neverReached : inUpdates(training['checkpointEvery']))
   }

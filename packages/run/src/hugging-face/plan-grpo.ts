@@ -9,7 +9,7 @@ export interface GrpoPlan extends ModulePlan {
   readonly section: KeyTree | null
 }
 
-/** Plans a start: the fields that the user left out and that follow from the model, the data or this run, each with a note. */
+/** Plans a start. Fields that the user left out follow from the model, the data or this run, each with a note. */
 export async function planGrpo<Settings extends ModuleSettings>(
   config: GrpoConfig<Settings>,
   run: DrivenRun,
@@ -36,7 +36,8 @@ export async function planGrpo<Settings extends ModuleSettings>(
     if (fields['eval_strategy'] === 'steps') fill('eval_steps', steps, 'they are evaluated after the last step')
     if (fields['eval_strategy'] !== 'no') fill('eval_on_start', settings.evaluation.before, 'evaluation.before')
   }
-  // A killed run goes on from its last checkpoint, and transformers' own 500 updates are many; the best model is only looked for where both frequencies fit.
+  // A killed run resumes from its last checkpoint, and transformers' default of 500 updates is long. The best model is only looked for if
+  // both frequencies fit.
   if ((fields['save_strategy'] ?? 'steps') === 'steps' && fields['load_best_model_at_end'] !== true)
     fill('save_steps', Math.ceil(10 * updates), 'a checkpoint every ten batches of rollouts')
   fill('seed', settings.seed, 'aworldTrain.seed')
@@ -59,14 +60,16 @@ export async function planGrpo<Settings extends ModuleSettings>(
   return { ...plan, section }
 }
 
-/** Updates in all: `max_steps`, else what the epochs over the tasks come to; `null` where the number of tasks is not known. */
+/** Number of updates: `max_steps`, or as many as the epochs over the tasks take; `null` if the number of tasks is not known. */
 function stepsOf(fields: KeyTree, rows: number | null, { prompts, updates }: ReturnType<typeof generationOf>): number | null {
   const maxSteps = numberAt(fields, 'max_steps', -1)
   if (maxSteps > 0) return maxSteps
   return rows === null ? null : Math.ceil(numberAt(fields, 'num_train_epochs', 3) * Math.floor(rows / prompts) * updates)
 }
 
-/** Writes what the framework's module reads: {model, configuration, tasks, order, evaluation, …}, and its section under its name. */
+/**
+ * Writes the files that the framework's module reads: {model, configuration, tasks, order, evaluation, …}, and its section under its name.
+ */
 export async function writeGrpoFiles<Settings extends ModuleSettings>(
   plan: GrpoPlan,
   data: DrivenData,

@@ -8,11 +8,14 @@ import { renderGrpoTerms } from './grpo-terms.ts'
 
 /** A configuration in the framework's fields, in ours, or both. */
 export interface GrpoConfig<Settings extends ModuleSettings = ModuleSettings> extends ModuleConfig<Settings> {
-  /** The framework's section that is no field of the trainer's configuration; `null` where it is not written. */
+  /** The framework's section that is no field of the trainer's configuration; `null` if it is not written. */
   readonly section: KeyTree | null
 }
 
-/** Reads a configuration in the framework's fields, in our keys, or both. The framework's own win over ours; a `model` that is a name is ours. */
+/**
+ * Reads a configuration in the framework's fields, in our keys, or both. The framework's fields win over ours. A `model` that is a name is
+ * ours.
+ */
 export async function readGrpoConfig<Settings extends ModuleSettings>(
   source: unknown,
   options: ReadConfigOptions,
@@ -29,7 +32,7 @@ export async function readGrpoConfig<Settings extends ModuleSettings>(
   if (typeof terms['model'] === 'string') terms['model'] = { path: terms['model'] }
   if (overrides.seed !== undefined) terms['seed'] = overrides.seed
   if (overrides.model !== undefined) setAt(terms, ['model', 'path'], overrides.model)
-  // Steps of the caller count what those of the configuration do, whatever spells its fields.
+  // The caller's steps count the same unit as those of the configuration, whichever keys it uses.
   if (overrides.steps !== undefined) {
     setAt(terms, ['training', 'steps'], overrides.steps)
     delete written['max_steps']
@@ -67,7 +70,7 @@ export async function readGrpoConfig<Settings extends ModuleSettings>(
   return { ...config, section: question.section }
 }
 
-/** A model's folder; a name of a hub stays. */
+/** The path of a model's folder, or a name on a hub as it is. */
 function modelOf(directory: string, model: string | null): string | null {
   const folder = model && resolve(directory, model)
   return folder && existsSync(folder) ? folder : model

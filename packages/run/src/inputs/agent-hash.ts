@@ -14,8 +14,9 @@ export function requireNamed({ files }: Pick<LoadedAgent, 'files'>): void {
 }
 
 /**
- * Tells whether two machines have the same agent: the files of the project that its module imports, the versions of the packages that
- * these import, what its agents declare, and their tools as a model reads them. Throws CONFIG_INVALID for a live object.
+ * Identifies an agent, to tell whether two machines have the same one: the files of the project that its module imports, the versions of
+ * the packages that these import, the declarations of its agents, and their tools as a model reads them. Throws CONFIG_INVALID for a live
+ * object.
  */
 export function agentIdentity(agent: Pick<LoadedAgent, 'program' | 'files' | 'directory'>): AgentIdentity {
   requireNamed(agent)

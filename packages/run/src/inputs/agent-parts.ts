@@ -4,13 +4,13 @@ import { dirname, isAbsolute, relative, resolve, sep } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { bytesHash } from './input-hashes.ts'
 
-/** Types are erased before a module runs: what is imported for them alone need not be there. */
+/** Types are erased before a module runs, so a module that is imported only for types need not exist. */
 const typeImports = /\b(?:import|export)\s+type\s+(?!from\b)[^'"`;]*?\bfrom\s*(['"])[^'"\n]+\1/g
-/** What a module imports, as far as its text says it. */
+/** The imports of a module that its text shows. */
 const imports = /\b(?:from|import|require)\s*\(?\s*(?:\/\*[^*]*\*\/\s*)?(['"`])([^'"`\n$]+)\1/g
 const scripts = /\.[cm]?[jt]sx?$/
 
-/** Whether the version of a package says enough: those that package managers install are never edited, and ours have protocols with versions. */
+/** Whether a package's version identifies it. Packages from package managers are never edited, and ours have versioned protocols. */
 const isInstalled = (name: string, folder: string) =>
   folder.split(sep).includes('node_modules') || name === 'aworld-train' || name.startsWith('@aworld-train/')
 
@@ -21,15 +21,16 @@ interface Manifest {
 
 interface Module {
   readonly file: string
-  /** What its name is relative to: the folder of the agent, or that of a linked package with its name before it. */
+  /** The folder that its name is relative to: the agent's, or a linked package's, whose name is the prefix. */
   readonly root: { readonly folder: string; readonly prefix: string }
 }
 
 const isFile = (path: string) => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 
 /**
- * What the modules of `files` are made of: each file of the project that they import, however deep, by its path from `directory` with a hash of
- * its bytes, and each package that these import, by its name with its version. A file of a linked package counts as one of the project.
+ * Lists the parts of the modules in `files`: each file of the project that they import, however deep, as its path from `directory` with a
+ * hash of its bytes, and each package that these import, as its name with its version. A file of a linked package counts as one of the
+ * project.
  */
 export function moduleParts(files: readonly string[], directory: string): Record<string, string> {
   const parts: Record<string, string> = {}
@@ -64,7 +65,7 @@ export function moduleParts(files: readonly string[], directory: string): Record
   return parts
 }
 
-/** The file that a module means; `null` where there is none, as for words of a comment that look like an import. */
+/** The file that a specifier means; `null` if there is none, as for words of a comment that look like an import. */
 function resolveFrom(specifier: string, from: string): string | null {
   const path = specifier.startsWith('file:') ? fileURLToPath(specifier) : resolve(dirname(from), specifier.replace(/[?#].*$/, ''))
   if (isFile(path)) return path

@@ -11,10 +11,10 @@ export const datasetHash = ({ tasks, answers }: LoadedDataset) => [tasks.map(({ 
 export const hashesByName = (inputs: Readonly<Record<string, unknown>>): Record<string, string> =>
   Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, stableHash(input).slice(0, 16)]))
 
-/** Bytes of the file that `./file.ts#name` names. */
+/** Hash of the bytes of the file in `./file.ts#name`. */
 export const exportHash = (path: string, directory: string) => bytesHash(parseExportPath(path, directory).file)
 
-/** SHA-256 of a file; `null` for a file that is not there; loading it reports that. */
+/** SHA-256 of a file; `null` if it does not exist, which its loading reports. */
 export function bytesHash(file: string): string | null {
   return existsSync(file) ? createHash('sha256').update(readFileSync(file)).digest('hex') : null
 }

@@ -7,18 +7,18 @@ import { errorMessage, TrainError } from '@aworld-train/protocol'
 export interface ExportPath {
   /** Absolute path of the module. */
   readonly file: string
-  /** `undefined`: the default export, else the only one. */
+  /** `undefined`: the default export, or else the only one. */
   readonly name: string | undefined
 }
 
-/** `./file.ts#name` as an absolute path and the name of an export. */
+/** Splits `./file.ts#name` into an absolute path and the name of an export. */
 export function parseExportPath(path: string, baseDirectory: string): ExportPath {
   const hash = path.lastIndexOf('#')
   const file = hash < 0 ? path : path.slice(0, hash)
   return { file: resolve(baseDirectory, file), name: hash < 0 ? undefined : path.slice(hash + 1) }
 }
 
-/** Imports one export of a module. MODULE_INVALID names the file, the export and those there are. */
+/** Imports one export of a module. MODULE_INVALID names the file, the export and the exports that exist. */
 export async function loadExport(path: string, baseDirectory: string): Promise<unknown> {
   const { file, name } = parseExportPath(path, baseDirectory)
   if (!existsSync(file)) throw new TrainError('MODULE_INVALID', `There is no module ${file}; correct "${path}".`)

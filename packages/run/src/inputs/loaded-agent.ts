@@ -7,6 +7,6 @@ export interface LoadedAgent {
   readonly directory: string
   /** How the agent was given, for `agent.yaml` of the run; `null` for a live object. */
   readonly module: string | null
-  /** Absolute paths of the files that name it: the module, and the agent.yaml that leads to it. */
+  /** Absolute paths of the files that name it: the module, and the agent.yaml that refers to it. */
   readonly files: readonly string[]
 }

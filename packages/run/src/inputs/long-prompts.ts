@@ -3,7 +3,7 @@ import { toAgentTask } from '@aworld-train/core'
 import { type Message, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import type { LoadedDataset } from '@aworld-train/training'
 
-/** What decides whether a prompt fits: the model's rendering and its context. */
+/** The model's rendering and context, which decide whether a prompt fits. */
 export interface PromptModel {
   readonly chat: Pick<ChatModel, 'createConversation'>
   /** Context length in tokens. */
@@ -11,17 +11,17 @@ export interface PromptModel {
 }
 
 export interface LongPrompts {
-  /** Tasks with such prompts, the longest first. */
+  /** Tasks whose prompt is too long, the longest first. */
   readonly tasks: readonly TrainingTask[]
   /** Length of the longest prompt. */
   readonly tokens: number
-  /** POLICY_CONTEXT_OVERFLOW: how many there are, the longest of them, and what to do. */
+  /** POLICY_CONTEXT_OVERFLOW with the number of such prompts, the longest of them, and the remedy. */
   readonly error: TrainError
 }
 
 /**
- * Tasks whose prompt fills the context of the model by itself, so that an agent that sends it whole gets no answer; `null`
- * where there are none. What an agent adds, its instructions and tools, is not counted.
+ * Finds tasks whose prompt alone fills the model's context, so that an agent that sends it whole gets no answer; `null` if there are none.
+ * Instructions and tools that an agent adds are not counted.
  */
 export function findLongPrompts(tasks: readonly TrainingTask[], { chat, contextLength }: PromptModel): LongPrompts | null {
   const tokensOf = (messages: readonly Message[]) => chat.createConversation().prepare({ messages, tools: [] }).promptTokenIds.length
@@ -52,7 +52,7 @@ export function findLongPrompts(tasks: readonly TrainingTask[], { chat, contextL
 
 type Tasks = Pick<LoadedDataset, 'tasks'>
 
-/** Warnings about the prompts of all datasets together; throws the error where no prompt of the first dataset fits. */
+/** Warnings about the prompts of all datasets. Throws the error if no prompt of the first dataset fits. */
 export function longPromptWarnings([first, ...others]: readonly [Tasks, ...(Tasks | null)[]], model: PromptModel): string[] {
   const long = findLongPrompts(
     [first, ...others].flatMap((dataset) => dataset?.tasks ?? []),

@@ -3,7 +3,7 @@ import type { RunProgress } from '@aworld-train/core'
 import type { RunEvent } from '@aworld-train/protocol'
 import { runWarmUp } from './warm-up.ts'
 
-/** The file with the milliseconds that the warm-up took. */
+/** Name of the file with the duration of the warm-up in milliseconds. */
 const modelState = 'warm-up-finished'
 
 export interface MakeModelContext {
@@ -20,7 +20,7 @@ export interface WarmUpPlan {
   readonly engine: { readonly simd: 'auto' | 'plain' | 'relaxed'; readonly threads: number | null }
 }
 
-/** The warm-up's model, kept in the run so that a resumed run does not make it again. */
+/** Makes the warm-up's model and keeps it in the run, so that a resumed run does not make it again. */
 export async function makeModel(
   plan: WarmUpPlan,
   path: string,

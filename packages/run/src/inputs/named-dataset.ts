@@ -7,7 +7,7 @@ export interface NamedDataset {
   /** Name of the option, for messages. */
   readonly option: string
   readonly dataset: DatasetSource | undefined
-  /** Folder that a given path is relative to, and that holds the files of rows in memory. */
+  /** Folder that a given path is relative to. It also holds the files that rows in memory name. */
   readonly baseDirectory: string
   /** Files that the configuration names. */
   readonly files: readonly string[]
@@ -17,7 +17,10 @@ export interface NamedDataset {
   readonly promptKey: string
 }
 
-/** One dataset from an option or the files of the configuration; `null` where neither names one. CONFIG_INVALID where both do and differ, DATASET_INVALID for a bad one. */
+/**
+ * Loads one dataset from an option or the files of the configuration; `null` if neither names one. Throws CONFIG_INVALID if both do and
+ * differ, and DATASET_INVALID for a bad one.
+ */
 export async function loadNamedDataset(named: NamedDataset): Promise<LoadedDataset | null> {
   const { option, dataset, baseDirectory, configDirectory, split, promptKey } = named
   const paths = named.files.map((file) => resolve(configDirectory, file))
@@ -35,13 +38,13 @@ export async function loadNamedDataset(named: NamedDataset): Promise<LoadedDatas
   return loaded
 }
 
-/** A dataset whose paths are absolute. */
+/** A dataset with absolute paths. */
 export function resolveSource(source: DatasetSource, directory: string): DatasetSource {
   if (typeof source === 'string') return resolve(directory, source)
   return pathsOf(source)?.map((path) => resolve(directory, path)) ?? source
 }
 
-/** A column that was chosen; `prompt` is looked for together with its other names. */
+/** The column of the prompt if one was chosen; `prompt` is looked for together with its other names. */
 export const chosenColumn = (promptKey: string) => (promptKey === 'prompt' ? undefined : promptKey)
 
 /** Throws DATASET_INVALID with every problem. */
@@ -52,13 +55,13 @@ export function refuseProblems({ problems }: LoadedDataset): void {
 
 type MaybeDataset = LoadedDataset | null | undefined
 
-/** What checks say that found nothing wrong: how something is read, and what may be meant otherwise. */
+/** Findings of checks that are no problems: how something is read, and what may be meant otherwise. */
 export interface Findings {
   readonly notes: readonly string[]
   readonly warnings: readonly string[]
 }
 
-/** Notes and warnings about datasets, each once: columns, and test tasks that are trained on. */
+/** Notes and warnings about datasets, each once: about columns, and about test tasks that are also trained on. */
 export function datasetFindings(train: MaybeDataset, test: MaybeDataset, validation?: MaybeDataset): Findings {
   const notes = [train, test, validation].flatMap((dataset) => dataset?.notes ?? [])
   const warnings = [train, test, validation].flatMap((dataset) => dataset?.warnings ?? [])
@@ -70,7 +73,7 @@ export function datasetFindings(train: MaybeDataset, test: MaybeDataset, validat
   return { notes: [...new Set(notes)], warnings: [...new Set(warnings)] }
 }
 
-/** Throws CONFIG_INVALID where results are to be split by a column that none of the tasks to evaluate has. */
+/** Throws CONFIG_INVALID if results are to be split by a column that none of the tasks to evaluate has. */
 export function requireKinds(kindKey: string | null, ...datasets: readonly MaybeDataset[]): void {
   const tasks = datasets.flatMap((dataset) => dataset?.tasks ?? [])
   if (kindKey !== null) requireColumn(tasks, kindKey, 'evaluation.kindKey')

@@ -15,11 +15,14 @@ export interface RewardNames {
   readonly path: string | null
   readonly name: string | null
   readonly configDirectory: string
-  /** Interpreter for a reward in Python, where another than the default one is known. */
+  /** Interpreter for a reward in Python, if it is not the default one. */
   readonly python?: string | undefined
 }
 
-/** The reward of an option or the configuration, tried once where the configuration names it; `null` where neither does. CONFIG_INVALID for two that differ. */
+/**
+ * Finds the reward of an option or the configuration, and tries it once if the configuration names it; `null` if neither has one. Throws
+ * CONFIG_INVALID for two that differ.
+ */
 export async function findReward({ reward, baseDirectory, path, name, configDirectory, python }: RewardNames): Promise<NamedReward | null> {
   const named = path === null ? undefined : `${resolve(configDirectory, path)}${name === null ? '' : `#${name}`}`
   if (reward !== undefined && named !== undefined && wholePath(reward, baseDirectory) !== named) {
@@ -31,14 +34,14 @@ export async function findReward({ reward, baseDirectory, path, name, configDire
   return { source: named, directory: configDirectory }
 }
 
-/** A reward that a path names, by its absolute path: `./reward.ts#score` and `/project/reward.ts#score` are one. */
+/** A reward by its absolute path, so that `./reward.ts#score` and `/project/reward.ts#score` are equal. */
 function wholePath(reward: RewardSource, directory: string): RewardSource {
   if (typeof reward !== 'string') return reward
   const hash = reward.lastIndexOf('#')
   return hash < 0 ? resolve(directory, reward) : `${resolve(directory, reward.slice(0, hash))}${reward.slice(hash)}`
 }
 
-/** Throws what loading the reward throws. */
+/** Loads the reward once. Throws the error of the loading. */
 export async function tryReward(source: RewardSource, directory: string, python?: string): Promise<void> {
   const reward = await createReward(source, { baseDirectory: directory, python })
   await reward.close()

@@ -1,7 +1,7 @@
 import type { RunEvent } from '@aworld-train/protocol'
 import type { Findings } from './named-dataset.ts'
 
-/** Emits what the checks of a run say, each sentence once. Every process of the run says it again. */
+/** Emits the findings of a run's checks, each sentence once. Every process of the run emits them again. */
 export function raiseFindings(emit: (event: RunEvent) => void, { notes, warnings }: Findings): void {
   for (const [code, messages] of [
     ['CONFIG_WARNING', warnings],

@@ -2,13 +2,13 @@ import { TrainError } from '@aworld-train/protocol'
 import { loadExport } from './load-export.ts'
 
 export interface WarmUpRequest {
-  /** Folder to write the model to: config.json, model.safetensors, tokenizer files. */
+  /** Folder that the model is written to: config.json, model.safetensors, tokenizer files. */
   readonly directory: string
   readonly seed: number
   readonly simd: 'auto' | 'plain' | 'relaxed'
   readonly threads: number | null
   readonly signal: AbortSignal
-  /** Called to show progress, with metrics beside it. */
+  /** Reports progress, with metrics. */
   readonly onProgress: (done: number, total: number, metrics: Readonly<Record<string, number>>) => void
 }
 

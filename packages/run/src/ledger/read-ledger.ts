@@ -22,24 +22,30 @@ const engineLine = z.object({ tokens: count })
 /** One answer of an engine, counted by the process that received it from the framework. */
 export type SampledLine = Readonly<z.output<typeof sampledLine>>
 
-/** One training batch, counted on the framework's own tensors; `maxLogprobDifference` is |rollout − actor| over tokens with mask 1, `null` where it was not measured. */
+/**
+ * One training batch, counted on the framework's own tensors. `maxLogprobDifference` is |rollout − actor| over tokens with mask 1, and
+ * `null` if it was not measured.
+ */
 export type TrainedLine = Readonly<z.output<typeof trainedLine>>
 
 /** Tokens of one answer that no model call of the agent received: `aborted`, `rollout-closed` or `connection-lost`. */
 export type UndeliveredLine = Readonly<z.output<typeof undeliveredLine>>
 
-/** What one start left in `ledger/<incarnation>`. */
+/** The records of one start in `ledger/<incarnation>`. */
 export interface IncarnationLedger {
   readonly incarnation: string
   readonly sampled: readonly SampledLine[]
   readonly trained: readonly TrainedLine[]
   /** Tokens that are also in `sampled`. */
   readonly undelivered: readonly UndeliveredLine[]
-  /** Tokens that the engines of a run on the processor counted themselves; `null` where no engine does. */
+  /** Tokens that the engines of a run on the processor counted themselves; `null` if no engine counts. */
   readonly engineTokens: number | null
 }
 
-/** Reads the files that the bridge wrote below a run directory. A last line that was torn by a kill is left out, as is an absent folder. */
+/**
+ * Reads the files that the bridge wrote below a run directory. A missing folder counts as empty, and a last line that a kill cut off is
+ * left out.
+ */
 export function readLedger(path: string, incarnation: string): IncarnationLedger {
   const directory = join(path, 'ledger', incarnation)
   const names = listed(directory)

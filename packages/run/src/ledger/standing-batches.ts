@@ -1,13 +1,13 @@
 import type { IncarnationLedger, TrainedLine } from './read-ledger.ts'
 
-/** One of the starts of a trainer, which are listed in their order. */
+/** One start of a trainer. Starts are listed in their order. */
 export interface IncarnationRecord {
   readonly incarnation: string
   /** Step of the checkpoint that it began with; 0 for none. */
   readonly resumedFromStep: number
 }
 
-/** The last step of each start that is kept: a later start from an earlier checkpoint discards the steps after that checkpoint. */
+/** The last step of each start that is kept. A later start from an earlier checkpoint discards the steps after that checkpoint. */
 export function lastStandingSteps(incarnations: readonly IncarnationRecord[]): ReadonlyMap<string, number> {
   let limit = Number.POSITIVE_INFINITY
   const limits = new Map<string, number>()

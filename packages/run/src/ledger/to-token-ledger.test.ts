@@ -92,8 +92,14 @@ it('gives a reason for every token that is not trained', () => {
       {
         incarnation: 'i',
         sampled: [
-          ...[sampledLine(trained, 5), sampledLine(trained, 2), sampledLine(failed, 7), sampledLine(unused, 11)],
-          ...[sampledLine(validated, 13), sampledLine(cancelled, 17), sampledLine(twice, 3), sampledLine(twice, 4)],
+          sampledLine(trained, 5),
+          sampledLine(trained, 2),
+          sampledLine(failed, 7),
+          sampledLine(unused, 11),
+          sampledLine(validated, 13),
+          sampledLine(cancelled, 17),
+          sampledLine(twice, 3),
+          sampledLine(twice, 4),
         ],
         trained: [batch(1, { [trained]: 5, [twice]: 4 })],
         undelivered: [],
@@ -288,8 +294,11 @@ it('tells the agents of a swarm apart where a trainer takes the row of one of th
   const swarmOf = (key: string): Episode => {
     const { trajectories, ...episode } = episodeOf(key, 5)
     const turns = trajectories[0]!.turns.map((turn) => ({
-      ...{ ...turn, agent: 'b', timing: { startedAt: 2, endedAt: 3 } },
-      ...{ completionTokenIds: new Int32Array(3).fill(4), rolloutLogprobs: new Float32Array(3).fill(-1) },
+      ...turn,
+      agent: 'b',
+      timing: { startedAt: 2, endedAt: 3 },
+      completionTokenIds: new Int32Array(3).fill(4),
+      rolloutLogprobs: new Float32Array(3).fill(-1),
     }))
     return { ...episode, trajectories: [trajectories[0]!, { ...trajectories[0]!, agent: 'b', turns }] }
   }

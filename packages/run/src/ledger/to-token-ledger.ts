@@ -19,9 +19,9 @@ export interface TokenLedgerInput {
   readonly ledgers: readonly IncarnationLedger[]
   /** All starts of the trainer, in their order. */
   readonly incarnations: readonly IncarnationRecord[]
-  /** Every call of the policy that the store has, of superseded attempts too. */
+  /** Every call of the policy that the store has, including those of superseded attempts. */
   readonly calls: Iterable<RecordedCall>
-  /** The result of a rollout; `null` where it has none. */
+  /** The result of a rollout; `null` if it has none. */
   readonly episode: (key: string) => Episode | null
   /** How rows were chosen. */
   readonly rows: Omit<DriverRowOptions, 'evaluation'>
@@ -29,26 +29,26 @@ export interface TokenLedgerInput {
 
 export interface DrivenTokenLedger {
   readonly ledger: TokenLedger
-  /** Of training rollouts with a result, by agent. */
+  /** Tokens of training rollouts with a result, by agent. */
   readonly agents: Readonly<Record<string, AgentTokens>>
-  /** Starts of which some or all rollouts were discarded. */
+  /** Starts of which steps or rollouts were discarded. */
   readonly superseded: readonly { readonly incarnation: string; readonly steps: readonly number[]; readonly tokens: number }[]
   /** Keys that are in more than one batch; their tokens would be trained twice. */
   readonly trainedTwice: readonly string[]
-  /** Tokens that were sampled and no model call received, as the bridge reports them, by reason. */
+  /** Sampled tokens that no model call received, as the bridge reports them, by reason. */
   readonly undelivered: Readonly<Record<string, number>>
-  /** Tokens that the bridge has delivered and the store does not have: they were lost when this process died, and are 0 where it did not. */
+  /** Tokens that the bridge delivered and the store does not have. They were lost when this process died; without a death there are 0. */
   readonly lostWithoutWord: number
-  /** Tokens as engines counted them; `null` where they do not. */
+  /** Tokens as the engines counted them; `null` if they do not count. */
   readonly engineTokens: number | null
-  /** |rollout − actor| logprob: of the first batch, and the largest. `null` where it was not measured. */
+  /** |rollout − actor| logprob of the first batch, and the largest one. `null` if it was not measured. */
   readonly logprobDifference: { readonly first: number | null; readonly largest: number | null }
 }
 
 /**
- * Accounts for every token: those in the trainer's answers (`sampled`), those in its batches with mask 1 (`trained`), and a
- * reason for each of the others, which comes from the store. A call that it answered and the store does not have was
- * abandoned; a call that the store has and it never answered is unexplained.
+ * Accounts for every token: those in the trainer's answers (`sampled`), those in its batches with mask 1 (`trained`), and a reason from the
+ * store for each of the others. A call that the trainer answered and the store does not have was abandoned. A call that the store has and
+ * the trainer never answered is unexplained.
  */
 export function toTokenLedger(input: TokenLedgerInput): DrivenTokenLedger {
   const { ledgers, incarnations, episode } = input
@@ -131,7 +131,7 @@ export function toTokenLedger(input: TokenLedgerInput): DrivenTokenLedger {
   }
 }
 
-/** A trainer that took a rollout has trained its rows; of another it took none. */
+/** Counts the rows of a rollout by agent. If the trainer took the rollout, it has trained all its rows; otherwise none. */
 function addAgents(agents: AgentTokenCounts, { rows, omittedTurns }: DriverRowAssembly, isTrained: boolean): void {
   for (const row of rows) agents.add(row.agent, maskedTokens(row), isTrained ? null : 'unselected-by-trainer')
   for (const { agent, tokens, reason } of omittedTurns) agents.add(agent, tokens, reason)
@@ -151,7 +151,7 @@ function noteReward(groups: Map<string, GroupTokens>, group: string, { reward }:
   tokens.trained += trained
 }
 
-/** Reasons for the tokens of a rollout in no batch: its own, and for the rest that the trainer did not take them. */
+/** Reasons for the tokens of a rollout that is in no batch: those of its own, and for the rest that the trainer did not take them. */
 function untrainedOf(omitted: TokenCounts, sampled: number): TokenCounts {
   const counts: TokenCounts = {}
   mergeCounts(counts, omitted)
@@ -159,7 +159,7 @@ function untrainedOf(omitted: TokenCounts, sampled: number): TokenCounts {
   return counts
 }
 
-/** Tokens of answers that no call of the store matches: each call takes one answer of its length. */
+/** Counts the tokens of answers that match no call of the store. Each call takes one answer of its length. */
 function unrecorded(answers: readonly { readonly tokens: number }[], calls: readonly RecordedCall[]): number {
   const lengths = new Map<number, number>()
   for (const { tokens } of calls) lengths.set(tokens, (lengths.get(tokens) ?? 0) + 1)

@@ -1,8 +1,8 @@
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 
-/** Collects the problems of one check, which goes on after each of them so that the user sees all at once. */
+/** Collects the problems of a check. The check continues after each, so that the user sees all at once. */
 export interface ProblemCollection {
-  /** `undefined` where the work threw. */
+  /** Resolves to `undefined` if the work threw. */
   attempt<T>(work: () => T | Promise<T>): Promise<T | undefined>
   add(problem: unknown): void
   /** Whether there is a problem so far. */

@@ -12,17 +12,17 @@ export interface PreflightPlan {
 
 export interface PreflightOptions {
   readonly signal: AbortSignal
-  /** Called once where a check takes long. */
+  /** Called once if a check takes long. */
   readonly onWait: (message: string) => void
 }
 
-/** How long the other checks may go on after one has failed, so that their problems are reported too. */
+/** How long the other checks may continue after one has failed, so that their problems are reported too. */
 const othersMs = 2_000
 const waitMs = 5_000
 
 /**
- * Leases the tools of every agent once, and scores one answer with a reward given by path. Throws what is wrong, all of it at
- * once. A server that is slow to start is waited for until its own deadline, unless another check has failed already.
+ * Leases the tools of every agent once, and scores one answer with a reward given by path. Throws every problem at once. A server that is
+ * slow to start is waited for until its own deadline, unless another check has failed already.
  */
 export async function preflight(
   { environment, reward }: { readonly environment: Environment; readonly reward: Reward | null },
@@ -70,7 +70,7 @@ export async function preflight(
   problems.throwAny()
 }
 
-/** Names of the tools that an agent has, from a lease that is given back. */
+/** Names of an agent's tools, from a lease that is then given back. */
 export async function listTools(environment: Environment, agent: AgentDeclaration, signal: AbortSignal): Promise<string[]> {
   const { name, mcpConfig, mcpServers, hiddenTools } = agent
   if (!mcpConfig) return []
@@ -99,7 +99,10 @@ export interface ScoreReferenceInput {
   readonly program: PreflightPlan['program']
 }
 
-/** The reward of an agent that says the known answer at once; `null` where it abstains. What the reward throws names its file, its function and the task. */
+/**
+ * Scores an agent that gives the known answer at once; `null` if the reward abstains. An error of the reward names its file, its function
+ * and the task.
+ */
 export async function scoreReference(
   { reward, source, task, train, program }: ScoreReferenceInput,
   signal: AbortSignal,

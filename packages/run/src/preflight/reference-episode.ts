@@ -1,7 +1,7 @@
 import type { AgentDeclaration } from '@aworld-train/core'
 import type { AnswerKey, Episode, Message, TrainingTask, Turn } from '@aworld-train/protocol'
 
-/** The episode of an agent that says the known answer in one turn, with all that an episode of a rollout has. */
+/** The episode of an agent that gives the known answer in one turn, complete like that of a rollout. */
 export function referenceEpisode(
   task: TrainingTask,
   { groundTruth }: AnswerKey,
