@@ -4,16 +4,16 @@ import { describeIssues, fieldsOf } from './describe-issues.ts'
 import { copyOf, isTree, type KeyTree } from './key-tree.ts'
 
 export interface AcceptedPart<Schema extends z.ZodObject> {
-  /** The configuration without what has a problem, as it was written and as the schema has it. */
+  /** The configuration without its invalid parts, as it was written and as the schema reads it. */
   readonly written: KeyTree
   readonly data: z.output<Schema>
-  /** A sentence for every problem. */
+  /** One sentence for each problem. */
   readonly problems: readonly string[]
-  /** Sections with a problem: what is missing there may stand in what was left out. */
+  /** Sections with a problem. What is missing there may have been in a part that was left out. */
   readonly failed: readonly string[]
 }
 
-/** What of a configuration its schema accepts, so that one problem hides none and causes none of the others. */
+/** The parts of a configuration that its schema accepts, so that one problem neither hides nor causes another. */
 export function acceptedPart<Schema extends z.ZodObject>(schema: Schema, value: KeyTree): AcceptedPart<Schema> {
   const first = schema.safeParse(value)
   if (first.success) return { written: value, data: first.data, problems: [], failed: [] }
@@ -21,7 +21,7 @@ export function acceptedPart<Schema extends z.ZodObject>(schema: Schema, value: 
     placesOf(first.error).flatMap(([section = '']) => [String(section), suggest(String(section), fieldsOf(schema)) ?? []].flat()),
   )
   const rest = copyOf(value) as Record<string, unknown>
-  // One place at a time: what is left out takes other places with it.
+  // One place is left out at a time, because its removal can resolve problems of other places.
   for (let error: z.ZodError | undefined = first.error; error !== undefined; error = schema.safeParse(rest).error)
     leaveOut(rest, placesOf(error)[0] ?? [])
   return { written: rest, data: schema.parse(rest), problems: describeIssues(first.error, { schema, value }), failed: [...failed] }
@@ -30,7 +30,7 @@ export function acceptedPart<Schema extends z.ZodObject>(schema: Schema, value: 
 const placesOf = ({ issues }: z.ZodError) =>
   issues.flatMap((issue) => (issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path]))
 
-/** Deletes what stands at a place; where nothing does, the section around it, which lacks it. */
+/** Deletes the value at a place, or, if there is none, the section around it, which lacks it. */
 function leaveOut(tree: Record<string, unknown>, place: readonly PropertyKey[]): void {
   for (let depth = place.length; depth > 0; depth--) {
     const path = place.slice(0, depth).map(String)
@@ -40,6 +40,6 @@ function leaveOut(tree: Record<string, unknown>, place: readonly PropertyKey[]):
     delete (parent as Record<string, unknown>)[key]
     return
   }
-  // The problem is one of the whole.
+  // The problem concerns the whole.
   for (const key of Object.keys(tree)) delete tree[key]
 }

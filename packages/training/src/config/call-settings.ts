@@ -15,7 +15,7 @@ const ChooseCalls = z.custom<(call: TrainedCall) => boolean>(
   'must be all, with-tools or a function',
 )
 
-/** What the gateway makes of the calls of agents, whoever trains. */
+/** The gateway's treatment of agents' calls, whichever trainer runs. */
 export const CallSettings = z.strictObject({
   trainedCalls: z
     .union([z.enum(['all', 'with-tools']), ChooseCalls])

@@ -15,20 +15,20 @@ const nouns: Readonly<Record<string, string>> = {
 
 const noun = (expected: string): string => nouns[expected] ?? expected
 
-/** A bound on a length in words: a least length of one means "not empty", any other names a number of entries or characters. */
+/** Describes a bound on a length in words: a minimum of one is "not empty", any other names a number of entries or characters. */
 function lengthOf({ origin, bound, atLeast }: { origin: string; bound: number | bigint; atLeast: boolean }): string {
   if (atLeast && Number(bound) === 1) return 'must not be empty'
   return `must have at ${atLeast ? 'least' : 'most'} ${bound} ${origin === 'string' ? 'characters' : 'entries'}`
 }
 
-/** The names that the value may be, where it must be one of several names. */
+/** The allowed names, if the value must be one of several names. */
 function namesOf(issue: z.core.$ZodIssue): string[] {
   if (issue.code === 'invalid_value') return issue.values.map(String)
   if (issue.code !== 'invalid_union' || !issue.message.includes('discriminator')) return []
   return [...issue.message.matchAll(/'([^']+)'/g)].map(([, name]) => name!)
 }
 
-/** What the value would have to be, such as `must be a whole number`; a message of the schema's own stays as it is. */
+/** Describes the value that is wanted, such as `must be a whole number`. A message of the schema's own stays as it is. */
 function wantedOf(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_type':
@@ -58,7 +58,7 @@ function wantedOf(issue: z.core.$ZodIssue): string {
 
 const toChoice = (names: readonly string[]): string => `must be ${names.length === 1 ? '' : 'one of '}${names.join(', ')}`
 
-/** An issue of a schema as a sentence: where the value stands, what it is, and what it would have to be. */
+/** Describes an issue of a schema in one sentence: place, value, and the value that is wanted. */
 export function describeIssue(issue: z.core.$ZodIssue, value: unknown): string {
   const path = issue.path.join('.')
   const where = path ? `"${path}"` : 'the configuration'

@@ -2,7 +2,7 @@ import { didYouMean } from '@aworld-train/core'
 import type { z } from 'zod'
 import { describeIssue } from './describe-issue.ts'
 
-/** The issues of a schema with a configuration, as sentences that name the key and, where one is near, the key that was probably meant. */
+/** Describes the issues of a configuration in sentences that name the key and, if one is similar, the key that was probably meant. */
 export function describeIssues(
   error: z.ZodError | undefined,
   { schema, value }: { readonly schema: z.ZodType; readonly value: unknown },
@@ -16,7 +16,7 @@ export function describeIssues(
   })
 }
 
-/** Names of the fields of an object schema, also under defaults and nullables; none for another schema. */
+/** Names of the fields of an object schema, also below defaults and nullables; none for another schema. */
 export const fieldsOf = (schema: unknown): string[] => Object.keys(objectSchema(schema)?.shape ?? {})
 
 const valueAt = (tree: unknown, path: readonly PropertyKey[]): unknown =>
@@ -25,7 +25,7 @@ const valueAt = (tree: unknown, path: readonly PropertyKey[]): unknown =>
 const schemaAt = (root: z.ZodType, path: readonly PropertyKey[]): unknown =>
   path.reduce<unknown>((schema, key) => (objectSchema(schema)?.shape as Record<PropertyKey, unknown> | undefined)?.[key], root)
 
-/** The object schema under defaults and nullables. */
+/** The object schema below defaults and nullables. */
 function objectSchema(schema: unknown): z.ZodObject | null {
   const { def } = (schema ?? {}) as { def?: { type: string; innerType?: unknown } }
   if (!def) return null

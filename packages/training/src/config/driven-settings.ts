@@ -88,7 +88,7 @@ export type DrivenSettings = z.infer<typeof DrivenSettings>
 
 const minuteMs = 60_000
 
-/** After how long a silence a framework is ended, in milliseconds. */
+/** Length of a silence in milliseconds after which a framework is ended. */
 export function watchdogTimeoutMs({ watchdogTimeoutMs: set, rolloutTimeoutMs, limits }: DrivenSettings): number {
   return set ?? Math.max(30 * minuteMs, (limits.timeoutMs ?? rolloutTimeoutMs) + 10 * minuteMs)
 }

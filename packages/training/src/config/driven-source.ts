@@ -6,7 +6,7 @@ import { keysOfTheBox, ownBlock } from './own-config.ts'
 import { readConfigFile } from './read-config-file.ts'
 
 export interface TrainerSections {
-  /** The trainer that reads, whose section stands over the rest. */
+  /** The trainer that reads. Its section wins over the rest. */
   readonly name: string
   /** Keys at the top of a configuration that belong to one trainer each. */
   readonly sections?: readonly string[] | undefined
@@ -19,8 +19,8 @@ export interface TakenSection {
 }
 
 /**
- * A configuration as one trainer reads it, so that one file serves several: the section of its own name stands over the rest, and those of
- * the others, like the settings of the engine in the box, are left aside, which a note says.
+ * A configuration as one trainer reads it, so that one file serves several. The section of its own name wins over the rest. Sections of
+ * other trainers and settings of the engine in the box are left out, with a note.
  */
 export function takeSection(configuration: KeyTree, { name, sections = [] }: TrainerSections): TakenSection {
   const tree = expandDots(configuration)
@@ -40,7 +40,7 @@ export function takeSection(configuration: KeyTree, { name, sections = [] }: Tra
   }
 }
 
-/** What nobody but the box reads of one of our sections: of `gateway` not what becomes of the calls of agents. */
+/** Keys of one of our sections that only the box reads. In `gateway`, every trainer reads the treatment of agents' calls. */
 function unreadKeys(key: string, value: unknown): readonly string[] {
   if (!keysOfTheBox.includes(key)) return []
   if (key !== 'gateway' || !isTree(value)) return [key]
@@ -50,24 +50,27 @@ function unreadKeys(key: string, value: unknown): readonly string[] {
 export interface DrivenSourceOptions extends TrainerSections {
   /** Names that are ours at the top: `ownKeysOf` the settings. */
   readonly ownKeys: readonly string[]
-  /** Folder that relative paths of a configuration that is no file are resolved from. */
+  /** Base folder for relative paths of a configuration that is not a file. */
   readonly baseDirectory: string
 }
 
-/** A configuration, cut into our keys and the framework's. */
+/** A configuration, split into our keys and the framework's. */
 export interface DrivenSource {
   readonly own: Record<string, unknown>
   readonly fields: Record<string, unknown>
   readonly directory: string
-  /** The file that problems are placed in; `null` where there is none, or where they name it themselves. */
+  /** The file that problems are placed in; `null` if there is none or if they name it themselves. */
   readonly where: string | null
   readonly notes: readonly string[]
   readonly problems: readonly string[]
-  /** Sections of ours that could not be read: all of them, or none. */
+  /** Sections of ours that could not be read: either all or none. */
   readonly failed: readonly string[]
 }
 
-/** Reads a configuration in a framework's keys, in ours, or both, from a YAML or JSON file or an object. The block of ours wins over the same key outside of it. */
+/**
+ * Reads a configuration in a framework's keys, in ours, or both, from a YAML or JSON file or an object. A key in our block wins over the
+ * same key outside of it.
+ */
 export function readDrivenSource(source: unknown, { name, sections, ownKeys, baseDirectory }: DrivenSourceOptions): DrivenSource {
   const { problems, ...found } = findSource(source, resolve(baseDirectory))
   const taken = takeSection(found.tree, { name, sections })

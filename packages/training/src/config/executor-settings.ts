@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { longestMs, Port } from './listener.ts'
 import { Secret } from './secret.ts'
 
-/** Where agents run. Model calls, rewards and records stay with the process that has this configuration, the coordinator. */
+/** The place where agents run. Model calls, rewards and records stay with the coordinator, the process that has this configuration. */
 export const ExecutorSettings = z.strictObject({
   engineName: z
     .string()

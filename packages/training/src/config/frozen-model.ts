@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A model of a third party that agents use through the gateway: recorded as text, budgeted, never trained. */
+/** A third party's model that agents use through the gateway: recorded as text, budgeted, never trained. */
 export const FrozenModelSettings = z.strictObject({
   baseUrl: z
     .string()

@@ -6,10 +6,10 @@ export function isTree(value: unknown): value is KeyTree {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Mappings whose keys are names of others: models such as `gpt-4.1`, variables, and a cluster's words such as `nvidia.com/gpu`. */
+/** Mappings whose keys are not ours: models such as `gpt-4.1`, variables, and a cluster's words such as `nvidia.com/gpu`. */
 const foreignKeys = /(^|\.)(models|executor\.(env|resources|options))$/
 
-/** `{ 'a.b': 1 }` as `{ a: { b: 1 } }`, as command-line overrides are written; later keys win. `prefix` is the path of the tree. */
+/** Expands `{ 'a.b': 1 }` to `{ a: { b: 1 } }`, as command-line overrides are written. Later keys win. `prefix` is the path of the tree. */
 export function expandDots(tree: KeyTree, prefix = ''): KeyTree {
   const expanded: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(tree)) {
@@ -29,7 +29,7 @@ export function* leaves(tree: KeyTree, prefix = ''): Generator<readonly [path: s
   }
 }
 
-/** Sets a value below `tree`, making mappings on the way; two mappings at one place are merged. */
+/** Sets a value below `tree` and makes mappings on the way. Two mappings at one place are merged. */
 export function setAt(tree: Record<string, unknown>, path: readonly string[], value: unknown): void {
   const [key, ...rest] = path as [string, ...string[]]
   const existing = tree[key]
@@ -44,7 +44,7 @@ export function setAt(tree: Record<string, unknown>, path: readonly string[], va
   }
 }
 
-/** A copy of a tree whose functions stay what they are. */
+/** Copies a tree; functions in it are not copied. */
 export function copyOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copyOf)
   if (isTree(value)) return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copyOf(member)]))

@@ -6,7 +6,7 @@ export const TlsFiles = z.strictObject({
 })
 export type TlsFiles = z.infer<typeof TlsFiles>
 
-/** The address of a server of ours as others reach it, where it differs from the one that it listens on. */
+/** The address by which others reach a server of ours, if it differs from the one that the server listens on. */
 export const PublicUrl = z.string().regex(/^https?:\/\/[^/]+$/, 'must be http:// or https:// with a host and no path')
 
 export const Port = z.int().min(0).max(65_535)

@@ -8,7 +8,7 @@ import { longestMs, Port, PublicUrl, TlsFiles } from './listener.ts'
 
 const fraction = z.number().min(0).max(1)
 
-/** Which draws of a step's tasks come from which kind. */
+/** The shares of kinds in the draws of a step. */
 export const Stratify = z.strictObject({
   key: z.string().min(1).describe('Column of the rows whose value is the kind of a task.'),
   counts: z
@@ -17,10 +17,10 @@ export const Stratify = z.strictObject({
 })
 export type Stratify = z.infer<typeof Stratify>
 
-/** How rewards of a group become advantages; formulas and sources stand in core's `advantages`. */
+/** How rewards of a group become advantages. The formulas and their sources are in core's `advantages`. */
 export const AdvantageEstimator = z.enum(['group-relative', 'group-relative-unscaled', 'leave-one-out', 'none'])
 
-/** What one training step is made of. */
+/** Settings of a training and its steps. */
 export const TrainingSettings = z.strictObject({
   steps: z.int().min(1).nullable().default(null).describe('Steps of the whole training. `null` takes as many as `training.epochs` needs.'),
   epochs: z.int().min(1).default(1).describe('Passes over the training tasks. `training.steps` stands over it.'),
@@ -255,7 +255,7 @@ export const EvaluationSettings = z.strictObject({
 })
 export type EvaluationSettings = z.infer<typeof EvaluationSettings>
 
-/** What an agent makes of its policy. */
+/** Agents' use of their policy. */
 export const AgentSettings = z.strictObject({
   malformedCalls: z
     .enum(['answer', 'tool-error'])
@@ -265,7 +265,7 @@ export const AgentSettings = z.strictObject({
     ),
 })
 
-/** What the policy reads of answers of tools that are too large for its context. */
+/** How large answers of tools are shortened for the policy. */
 export const ToolAnswerSettings = z.strictObject({
   maxTokens: z
     .int()
@@ -278,7 +278,7 @@ export const ToolAnswerSettings = z.strictObject({
   cut: z.enum(['head', 'tail', 'middle']).default('middle').describe('Part of a longer answer that is left out.'),
 })
 
-/** What becomes of an episode that ended at a limit of turns, tool calls, tokens, cost or context. */
+/** Reward of an episode that ended at a limit of turns, tool calls, tokens, cost or context. */
 export const UnfinishedReward = z
   .enum(['zero', 'score', 'exclude'])
   .default('zero')

@@ -10,28 +10,28 @@ import type { InertSettings } from './setting-name.ts'
 export const ownBlock = 'aworldTrain'
 
 const { training, sampling, engine, logging, projectName, experimentName, gateway, executor } = LocalConfig.shape
-/** Settings of the engine in the box alone: they are checked, and a framework has nothing for them. */
+/** Settings of the engine in the box alone. They are checked, but no framework reads them. */
 const box = { engine, logging, projectName, experimentName, gateway, executor }
 const general = { training, sampling, ...box }
 
-/** Names of settings that a framework has nothing for. */
+/** Names of the settings that no framework reads. */
 export const keysOfTheBox: readonly string[] = Object.keys(box)
 
-/** Names that are ours at the top of a framework's configuration: those of `schema`, and those of any run. */
+/** Our names at the top of a framework's configuration: those of `schema`, and those of any run. */
 export const ownKeysOf = (schema: z.ZodObject): readonly string[] => [...Object.keys(schema.shape), ...Object.keys(general)]
 
 export interface OwnConfig<Settings> {
   readonly settings: Settings
   /** Our keys as they were written, without those that have a problem. */
   readonly written: KeyTree
-  /** Terms of any run's training; `null` where there are problems. */
+  /** Terms of any run's training; `null` if there are problems. */
   readonly training: LocalConfig['training'] | null
   readonly problems: readonly string[]
   /** Sections of ours with a problem. */
   readonly failed: readonly string[]
 }
 
-/** Our keys of a framework's configuration, checked: settings in terms of `schema`, and a sentence for every problem. */
+/** Reads and checks our keys of a framework's configuration: settings in terms of `schema`, and one sentence for each problem. */
 export function readOwnConfig<Settings extends DrivenSettings>(
   schema: z.ZodObject & z.ZodType<Settings>,
   own: KeyTree,
@@ -57,12 +57,12 @@ export function readOwnConfig<Settings extends DrivenSettings>(
   }
 }
 
-/** Settings of how our own loop forms groups. */
+/** Settings for the forming of groups in our own loop. */
 const groupKeys = ['maxStaleness', 'hardStaleness', 'firstSamples', 'solvedReward', 'teachingPrompts', 'maxPrompts'] as const
-/** What a framework has in place of such settings. */
+/** A framework's keys in place of these settings. */
 export type FrameworkKeys = Partial<Readonly<Record<(typeof groupKeys)[number], string>>>
 
-/** A sentence for each setting of how groups are formed that is written for a training which forms them otherwise; `why` says how. */
+/** One sentence for each setting of group forming that is written although the training forms groups otherwise; `why` says how. */
 export function groupProblems(written: LocalConfig['training'], why: string, ofFramework: FrameworkKeys = {}): string[] {
   const defaults = TrainingSettings.parse({})
   return groupKeys.flatMap((key) =>
@@ -72,7 +72,9 @@ export function groupProblems(written: LocalConfig['training'], why: string, ofF
   )
 }
 
-/** A sentence where a loss of one's own is configured for a framework, which computes its own; `setting` is what it has for that. */
+/**
+ * A sentence if a loss of one's own is configured for a framework, which computes its own; `setting` is the framework's setting for that.
+ */
 export function lossProblems({ loss }: KeyTree, title: string, setting: string): string[] {
   if (loss === undefined || loss === null) return []
   const shown = typeof loss === 'string' ? JSON.stringify(loss) : 'a function'
@@ -81,7 +83,7 @@ export function lossProblems({ loss }: KeyTree, title: string, setting: string):
   ]
 }
 
-/** Notes on settings that somebody wrote and that `title` does not read. */
+/** Notes on written settings that `title` does not read. */
 export function inertNotes(own: KeyTree, inert: InertSettings, title: string): string[] {
   return Object.entries(inert).flatMap(([name, why]) => {
     const value = name.split('.').reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), own)
@@ -89,5 +91,5 @@ export function inertNotes(own: KeyTree, inert: InertSettings, title: string): s
   })
 }
 
-/** Whether a key of a section is written there, and not a default. */
+/** Whether a key of a section was written, rather than filled in by default. */
 export const isSet = (tree: KeyTree, section: string, key: string): boolean => isTree(tree[section]) && tree[section][key] !== undefined

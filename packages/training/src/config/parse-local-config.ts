@@ -19,17 +19,17 @@ export interface TranslatedKeys {
 
 /** Reads the keys that users bring from a training framework. */
 export interface KeyTranslator {
-  /** Top-level keys by one of which such a configuration is recognised. */
+  /** Top-level keys, any of which marks such a configuration. */
   readonly sections: readonly string[]
   translate(tree: KeyTree): TranslatedKeys
 }
 
-/** A section that belongs to whoever samples and trains, and is not of LocalConfig. */
+/** A section that belongs to a sampler and trainer, and is not part of LocalConfig. */
 export interface ConfigExtension {
   readonly section: string
-  /** Defaults in place of ours, in the shape of LocalConfig. */
+  /** Defaults that replace ours, in the shape of LocalConfig. */
   readonly defaults?: KeyTree | undefined
-  /** Keys of the section that stand in place of ours; the rest of it is for its owner. */
+  /** Keys of the section that replace ours. Its other keys are for its owner. */
   readonly overrides: readonly string[]
   /** Settings that the owner of the section does not read. */
   readonly inert?: InertSettings | undefined
@@ -38,14 +38,14 @@ export interface ConfigExtension {
 export interface LocalConfigOptions {
   /** Reads keys of a framework. */
   readonly translator?: KeyTranslator | undefined
-  /** Sections that are taken, whose trainer runs; of `others` nothing is read. */
+  /** The section of the trainer that runs. Sections of `others` are not read. */
   readonly extension?: ConfigExtension | undefined
   readonly others?: readonly string[] | undefined
 }
 
 export interface ParsedLocalConfig {
   readonly config: LocalConfig
-  /** What the section of the extension holds for its owner. */
+  /** The keys of the extension's section that are for its owner. */
   readonly extension: KeyTree
   /** Keys of a framework's configuration that have no effect here. */
   readonly ignored: readonly string[]
@@ -56,8 +56,9 @@ export interface ParsedLocalConfig {
 }
 
 /**
- * Reads a configuration from a YAML or JSON path or an object, in our own keys, in those that `translator` reads, or
- * both (our own win, and those of the extension's section over them). Throws CONFIG_INVALID with every problem found; an unknown key of ours is one, with a suggestion.
+ * Reads a configuration from a YAML or JSON path or an object, in our own keys, in those that `translator` reads, or both. Our keys win,
+ * and those of the extension's section win over ours. Throws CONFIG_INVALID with every problem; an unknown key of ours is one, with a
+ * suggestion.
  */
 export function parseLocalConfig(source: string | object | undefined, options: LocalConfigOptions = {}): ParsedLocalConfig {
   const { problems, failed: _, ...parsed } = readLocalConfig(source, options)
@@ -66,7 +67,7 @@ export function parseLocalConfig(source: string | object | undefined, options: L
 }
 
 export interface ReadLocalConfig extends ParsedLocalConfig {
-  /** A sentence for every problem, with its file; what has one is not in `config`. */
+  /** One sentence for each problem, with its file. A part with a problem is not in `config`. */
   readonly problems: readonly string[]
   /** Sections with a problem. */
   readonly failed: readonly string[]
@@ -75,7 +76,7 @@ export interface ReadLocalConfig extends ParsedLocalConfig {
 const clip = 'a loss of your own has its own clip'
 const clipOfTheBox: InertSettings = { 'training.clipLow': clip, 'training.clipHigh': clip }
 
-/** As `parseLocalConfig`, but throws only where nothing can be read. */
+/** Reads as `parseLocalConfig` does, but throws only if nothing can be read. */
 export function readLocalConfig(source: string | object | undefined, options: LocalConfigOptions = {}): ReadLocalConfig {
   const { translator, extension, others = [] } = options
   const where = typeof source === 'string' ? `${source}: ` : ''
@@ -98,7 +99,7 @@ export function readLocalConfig(source: string | object | undefined, options: Lo
   return { config: data, extension: rest, ignored: translated.ignored, notes: inert, warnings: translated.warnings, problems, failed }
 }
 
-/** The tree without the sections of trainers, and that of the extension. */
+/** Splits the tree into the part without sections of trainers, and the section of the extension. */
 function withoutSections(tree: KeyTree, extension: ConfigExtension | undefined, others: readonly string[]) {
   const owned = extension ? (tree[extension.section] ?? {}) : {}
   if (!isTree(owned)) throw new TrainError('CONFIG_INVALID', `"${extension?.section}" is no mapping of keys to values; write one.`)
@@ -106,7 +107,7 @@ function withoutSections(tree: KeyTree, extension: ConfigExtension | undefined, 
   return { tree: Object.fromEntries(kept), owned }
 }
 
-/** Keys of a framework have sections of their own, and snake_case within the sections that both have. */
+/** Splits our keys from a framework's, which are in sections of their own, or in snake_case in a section that both have. */
 function separate(tree: KeyTree): { own: KeyTree; framework: KeyTree } {
   const own: Record<string, unknown> = {}
   const framework: Record<string, unknown> = {}

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { TrainError } from '@aworld-train/protocol'
 import { parseDocument } from 'yaml'
 
-/** The object in a YAML or JSON file; CONFIG_INVALID names file and line. */
+/** Reads the object in a YAML or JSON file. CONFIG_INVALID names file and line. */
 export function readConfigFile(path: string): object {
   const refuse = (why: string, cause?: unknown) => new TrainError('CONFIG_INVALID', `${path}: ${why}`, { cause })
   let text: string

@@ -3,11 +3,11 @@ import { resolve } from 'node:path'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 
-/** A secret: in the configuration, or better in an environment variable or a file of its own. */
+/** A secret: written in the configuration or, better, kept in an environment variable or in a file of its own. */
 export const Secret = z.union([z.string().min(1), z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })])
 export type Secret = z.infer<typeof Secret>
 
-/** A secret of the configuration. Throws CONFIG_INVALID where its environment variable is not set, or its file is empty. */
+/** Reads a secret of the configuration. Throws CONFIG_INVALID if its environment variable is not set or its file is empty. */
 export function readSecret(secret: Secret, what: string, directory: string): string {
   if (typeof secret === 'string') return secret
   if ('file' in secret) return readSecretFile(resolve(directory, secret.file), what)

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ProblemList } from './problem-list.ts'
 
-/** The shards of one dataset in a folder: files of a format whose names differ in their numbers alone, in the order of these. */
+/** Finds the shards of one dataset in a folder: files of a format whose names differ only in their numbers, ordered by these. */
 export async function findShards(folder: string, isFormat: (name: string) => boolean, problems: ProblemList): Promise<string[]> {
   const names = (await readdir(folder)).filter(isFormat).sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
   const kinds = new Set(names.map((name) => name.replace(/\d+/g, '#')))

@@ -16,7 +16,10 @@ const optionNames = [
   'signal',
 ] as const satisfies readonly (keyof LoadDatasetOptions)[]
 
-/** Reads tasks and answers; problems of the data are collected (at most `maxProblems`), never thrown. CONFIG_INVALID for an unknown option. */
+/**
+ * Reads tasks and answers. Problems of the data are collected (at most `maxProblems`), never thrown. Throws CONFIG_INVALID for an unknown
+ * option.
+ */
 export async function loadDataset(source: DatasetSource, options: LoadDatasetOptions = {}): Promise<LoadedDataset> {
   const {
     split = 'train',
@@ -37,7 +40,7 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
   const unused = new Map<string, string>()
   let current = { file: undefined as string | null | undefined, problems: all, files: null as FileFinder | null }
   let rows = 0
-  // Rows of several files are counted through, so that equal rows of two have ids of their own.
+  // Rows are counted on through several files, so that equal rows of two files have different ids.
   let [before, last] = [0, 0]
   for await (const { row, number, file } of readRows(source, all)) {
     signal?.throwIfAborted()
@@ -71,7 +74,7 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
   return { tasks, answers, problems: all.toArray(), notes, warnings: [...unusedWarning([...unused]), ...warnings] }
 }
 
-/** As `loadDataset`, but throws DATASET_INVALID naming every problem. */
+/** Loads as `loadDataset` does, but throws DATASET_INVALID with every problem. */
 export async function requireDataset(source: DatasetSource, options: LoadDatasetOptions = {}): Promise<LoadedDataset> {
   const loaded = await loadDataset(source, options)
   if (loaded.problems.length === 0) return loaded
@@ -86,7 +89,7 @@ function unusedWarning(pairs: readonly (readonly [string, string])[]): string[] 
   return [`${list}; leave out what is not meant, or give it a name of its own.`]
 }
 
-/** Sentences about columns without a name of ours. They do not name the file, so that the same columns of two files are spoken of once. */
+/** Sentences about columns whose names are not ours. They do not name the file, so that equal columns of two files are reported once. */
 function unnamedColumns(columns: readonly string[]): Pick<LoadedDataset, 'notes' | 'warnings'> {
   const isTypo = (column: string) => suggest(column, namedColumns) !== null
   return { notes: unnamedNote(columns.filter((column) => !isTypo(column))), warnings: unnamedNote(columns.filter(isTypo)) }
@@ -104,7 +107,10 @@ function unnamedNote(columns: readonly string[]): string[] {
   ]
 }
 
-/** Tasks of `test` that are in `train` too: of equal prompt, files and data, equal answer and equal extra information, whatever their place in the file. */
+/**
+ * Tasks of `test` that are also in `train`: with equal prompt, files and data, equal answer and equal extra information, wherever they are
+ * in the file.
+ */
 export function datasetOverlap(train: TasksAndAnswers, test: TasksAndAnswers): TrainingTask[] {
   const contents = new Set(train.tasks.map((task) => contentOf(task, train)))
   return test.tasks.filter((task) => contents.has(contentOf(task, test)))

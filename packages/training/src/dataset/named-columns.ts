@@ -10,7 +10,7 @@ const fileColumns = ['files', 'file_name', 'file_path'] as const
 const sourceColumns = ['data_source', 'dataSource'] as const
 const extraColumns = ['extra_info', 'extraInfo'] as const
 
-/** Columns with a meaning of their own. What else a row has is extra information. */
+/** Columns with a meaning of their own. All other columns are extra information. */
 export const namedColumns: ReadonlySet<string> = new Set([
   ...promptColumns,
   ...answerColumns,
@@ -18,9 +18,14 @@ export const namedColumns: ReadonlySet<string> = new Set([
   ...fileColumns,
   ...sourceColumns,
   ...extraColumns,
-  ...['setup', 'data', 'ability', 'reward_model'],
+  'setup',
+  'data',
+  'ability',
+  'reward_model',
   // These are for the agent loops of a trainer in Python, and no part of the task.
-  ...['agent_name', 'tools_kwargs', 'interaction_kwargs'],
+  'agent_name',
+  'tools_kwargs',
+  'interaction_kwargs',
 ])
 
 /** The columns of a row that are read: of each thing the first that has a value, or else the first that is there. */

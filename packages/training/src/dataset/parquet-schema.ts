@@ -7,18 +7,18 @@ export type Shape =
   | { readonly kind: 'list' | 'map'; readonly item: Shape }
   | { readonly kind: 'struct'; readonly fields: ReadonlyMap<string, Shape> }
 
-/** A column with nested values: its schema elements, and the values as that schema has them. */
+/** A column with nested values: its schema elements, and the values in the form of that schema. */
 export interface NestedColumn {
   readonly elements: SchemaElement[]
   readonly data: unknown[]
 }
 
-/** The narrowest shape that holds all values; where they disagree on a type, that place becomes JSON text. */
+/** The narrowest shape that holds all values. A place where they disagree on a type becomes JSON text. */
 export const shapeOfValues = (values: readonly unknown[]): Shape => values.map(shapeOf).reduce(unite, { kind: 'null' })
 
 /**
- * The columns of rows that a schema describes, as they are on the wire. Their types are those of the schema, whatever the rows hold:
- * integers of 64 bits, doubles, text, lists, structs, and maps. What has no type of its own is JSON text.
+ * The columns of rows that a schema describes, in the form that it has on the wire. Their types are those of the schema, whatever the rows
+ * hold: integers of 64 bits, doubles, text, lists, structs, and maps. A value without such a type becomes JSON text.
  */
 export function shapesOfSchema(schema: z.ZodObject): ReadonlyMap<string, Shape> {
   return fieldsOf(z.toJSONSchema(schema, { io: 'input' }))

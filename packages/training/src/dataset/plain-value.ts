@@ -1,6 +1,6 @@
 /**
- * A value of a columnar format as a value of JSON: safe 64-bit integers become numbers, larger ones decimal text, dates ISO text. A
- * member that is `null` is left out at every depth, because such formats give each struct the members of all.
+ * Converts a value of a columnar format to a value of JSON: safe 64-bit integers become numbers, larger ones decimal text, dates ISO text.
+ * A member that is `null` is left out at every depth, because such formats give each struct the members of all.
  */
 export function plainValue(value: unknown): unknown {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString()
@@ -12,7 +12,7 @@ export function plainValue(value: unknown): unknown {
   return plainObject(value, plainValue)
 }
 
-/** An object with the members that have a value, each read by `read`. */
+/** Builds an object of the members that have a value, each read by `read`. */
 export function plainObject(value: object, read: (member: unknown) => unknown): Record<string, unknown> {
   const members = Object.entries(value).filter(([, member]) => member !== null && member !== undefined)
   return Object.fromEntries(members.map(([key, member]) => [key, read(member)]))

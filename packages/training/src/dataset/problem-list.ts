@@ -5,7 +5,7 @@ export interface ProblemPlace {
   readonly column?: string | null | undefined
 }
 
-/** Collects the problems of one source, at most `limit`, then counts. */
+/** Collects at most `limit` problems of one source, and counts the rest. */
 export interface ProblemList {
   readonly file: string
   /** The same list for another file of the source. */

@@ -7,7 +7,7 @@ import type { ProblemList } from './problem-list.ts'
 /** Last bytes of a stream that was closed (https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format). */
 const endOfStream = Buffer.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0)
 
-/** Rows of a folder written by `Dataset.save_to_disk` (Arrow streams), in the order of its state.json. */
+/** Reads the rows of a folder that `Dataset.save_to_disk` wrote (Arrow streams), in the order of its state.json. */
 export async function* readArrowFolder(path: string, problems: ProblemList): AsyncIterable<NumberedRow> {
   const files = await arrowFiles(path, problems)
   if (files.length === 0) return
@@ -60,7 +60,7 @@ async function stateFiles(path: string, problems: ProblemList): Promise<string[]
   }
 }
 
-/** Arrow's vectors and rows as plain arrays and objects. */
+/** Converts Arrow's vectors and rows to plain arrays and objects. */
 function fromArrow(value: unknown): unknown {
   if (value === null || typeof value !== 'object' || value instanceof Date || value instanceof Uint8Array) return plainValue(value)
   if (ArrayBuffer.isView(value)) return plainValue(value)

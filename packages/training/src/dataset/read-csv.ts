@@ -2,7 +2,7 @@ import { CsvError, parse } from 'csv-parse/sync'
 import type { NumberedRow } from './numbered-row.ts'
 import type { ProblemList } from './problem-list.ts'
 
-/** Rows under a header line (RFC 4180); every value is text. The number of a row counts from the one below the header. */
+/** Reads rows below a header line (RFC 4180). Every value is text. Rows are numbered from the one below the header. */
 export function* readCsv(text: string, problems: ProblemList): Iterable<NumberedRow> {
   let records: { record: Record<string, string>; info: { records: number; invalid_field_length: number } }[]
   try {

@@ -1,7 +1,7 @@
 import type { NumberedRow } from './numbered-row.ts'
 import type { ProblemList } from './problem-list.ts'
 
-/** One JSON value a line; empty lines are skipped, the number of a row is that of its line. */
+/** Reads one JSON value a line. Empty lines are skipped, and the number of a row is that of its line. */
 export function* readJsonLines(text: string, problems: ProblemList): Iterable<NumberedRow> {
   const lines = text.split('\n')
   for (const [index, line] of lines.entries()) {
@@ -17,7 +17,7 @@ export function* readJsonLines(text: string, problems: ProblemList): Iterable<Nu
   }
 }
 
-/** An array of rows, or an object with one such array (`data`, `rows`, `train`, …). */
+/** Reads an array of rows, or an object with one such array (`data`, `rows`, `train`, …). */
 export function* readJsonRows(text: string, problems: ProblemList): Iterable<NumberedRow> {
   let value: unknown
   try {
@@ -42,7 +42,7 @@ function onlyArrayOf(value: unknown): unknown[] | null {
   return arrays.length === 1 ? arrays[0]! : null
 }
 
-/** JSON in which an integer too large for a double stays exact, as text. */
+/** Parses JSON. An integer too large for a double stays exact, as text. */
 function parseJson(text: string): unknown {
   return JSON.parse(text, (_key, value, context?: { source?: string }) =>
     typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')

@@ -2,7 +2,7 @@ import type { NumberedRow } from './numbered-row.ts'
 import { plainValue } from './plain-value.ts'
 import type { ProblemList } from './problem-list.ts'
 
-/** Rows of a Parquet file, one row group in memory at a time. */
+/** Reads the rows of a Parquet file, with one row group in memory at a time. */
 export async function* readParquet(path: string, problems: ProblemList): AsyncIterable<NumberedRow> {
   const { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } = await import('hyparquet')
   const { compressors } = await import('hyparquet-compressors')

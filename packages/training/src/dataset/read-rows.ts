@@ -25,18 +25,18 @@ const readers: Readonly<Record<string, RowReader>> = {
   ...Object.fromEntries(textReaders.map(([format, reader]) => [`${format}.gz`, reader])),
 }
 
-/** The end of a name that says what a file holds, such as `.jsonl` and `.jsonl.gz`. */
+/** The extension that tells the format of a file, such as `.jsonl` and `.jsonl.gz`. */
 function formatOf(path: string): string {
   const ending = extname(path).toLowerCase()
   return ending === '.gz' ? formatOf(basename(path, extname(path))) + ending : ending
 }
 
-/** A row and the file that it stands in; `null` for one in memory. */
+/** A row and its file; `null` for a row in memory. */
 export interface PlacedRow extends NumberedRow {
   readonly file: string | null
 }
 
-/** Rows of any source, in order; what cannot be read becomes a problem. */
+/** Reads the rows of any source, in order. Anything that cannot be read becomes a problem. */
 export async function* readRows(source: DatasetSource, problems: ProblemList): AsyncIterable<PlacedRow> {
   const paths = pathsOf(source)
   if (paths === null) {
@@ -50,13 +50,13 @@ export async function* readRows(source: DatasetSource, problems: ProblemList): A
     }
 }
 
-/** The paths that a dataset is named by; `null` for rows. */
+/** The paths of a dataset; `null` for rows. */
 export function pathsOf(source: DatasetSource): readonly string[] | null {
   if (typeof source === 'string') return [source]
   return Array.isArray(source) && source.length > 0 && source.every((path) => typeof path === 'string') ? source : null
 }
 
-/** The files of a path: the shards of a folder, or what it names itself. */
+/** The files of a path: the shards of a folder, or the path itself. */
 async function filesOf(path: string, problems: ProblemList): Promise<readonly string[]> {
   const names = await readdir(path).catch(() => [])
   const isSaved = names.some((name) => name.endsWith('.arrow') || name === 'state.json' || name === 'dataset_dict.json')
@@ -74,7 +74,7 @@ function describeSource(value: unknown): string {
   return typeof value === 'number' ? `the number ${value}` : String(value)
 }
 
-/** Rows of an iterable. Where the iterable throws, its error becomes a problem after the rows that it has yielded. */
+/** Numbers the rows of an iterable. An error of the iterable becomes a problem after the rows that it has yielded. */
 async function* numbered(source: Iterable<unknown> | AsyncIterable<unknown>, problems: ProblemList): AsyncIterable<NumberedRow> {
   let number = 0
   const guarded = (async function* () {
@@ -139,7 +139,7 @@ async function readBytes(path: string, problems: ProblemList): Promise<Buffer | 
   }
 }
 
-/** UTF-8 text without a byte order mark; UTF-16 and other encodings are named. */
+/** Decodes UTF-8 text and drops a byte order mark. UTF-16 and other encodings are named in the problem. */
 function decodeText(bytes: Buffer, problems: ProblemList): string | null {
   if ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)) {
     problems.add('the file is UTF-16; save it as UTF-8.')
@@ -153,7 +153,7 @@ function decodeText(bytes: Buffer, problems: ProblemList): string | null {
   }
 }
 
-/** The first line that is not UTF-8; a line feed never stands inside a character. */
+/** Finds the first line that is not UTF-8. A line feed is never part of a longer character. */
 function badLine(bytes: Buffer): number {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let line = 1

@@ -10,7 +10,7 @@ export interface RunData {
   readonly answers: ReadonlyMap<string, AnswerKey>
 }
 
-/** The tasks and answers of a run, from the data files in its folder. */
+/** Reads the tasks and answers of a run from the data files in its folder. */
 export async function readRunData(path: string): Promise<RunData> {
   const files = ['train_data.parquet', 'validation_data.parquet', 'test_data.parquet']
     .map((name) => join(path, name))

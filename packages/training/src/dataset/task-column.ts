@@ -1,12 +1,12 @@
 import { didYouMean } from '@aworld-train/core'
 import { TrainError, type TrainingTask } from '@aworld-train/protocol'
 
-/** The value of a task in a column: of `extra_info`, of the row itself, or of `data`; `undefined` where the task has none. */
+/** The value of a task in a column: from `extra_info`, from the row itself, or from `data`; `undefined` if the task has none. */
 export function taskColumn({ extraInfo, data, dataSource }: TrainingTask, column: string): unknown {
   return extraInfo[column] ?? data[column] ?? (column === 'data_source' || column === 'dataSource' ? dataSource : undefined)
 }
 
-/** Throws CONFIG_INVALID where a key of the configuration names a column that none of the tasks has. */
+/** Throws CONFIG_INVALID if a key of the configuration names a column that none of the tasks has. */
 export function requireColumn(tasks: readonly TrainingTask[], column: string, key: string): void {
   if (tasks.length === 0 || tasks.some((task) => taskColumn(task, column) !== undefined)) return
   const columns = new Set(tasks.flatMap(({ extraInfo, data }) => [...Object.keys(extraInfo), ...Object.keys(data), 'data_source']))

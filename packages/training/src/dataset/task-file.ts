@@ -6,19 +6,22 @@ import { fileBelow } from '@aworld-train/core'
 /** A file of a task. */
 export interface TaskFile {
   readonly path: string
-  /** Of its bytes; `null` where nobody looked for it. */
+  /** Hash of its bytes; `null` if the file was not looked for. */
   readonly sha256: string | null
 }
 
-/** Finds files of tasks by the paths that rows have for them. */
+/** Finds files of tasks by the paths in their rows. */
 export interface FileFinder {
-  /** Below which files lie. */
+  /** Folder that all files are below. */
   readonly folder: string
-  /** `null` for what is no file below the folder when all links are resolved. */
+  /** `null` unless the path, with all links resolved, is a file below the folder. */
   find(path: string): TaskFile | null
 }
 
-/** Finds the files that belong to a dataset, which is a path or a folder. Where a path is a link, as in the cache of a hub, what lies beside its target belongs to it too. */
+/**
+ * Finds the files of a dataset, which is a path or a folder. If a path is a link, as in the cache of a hub, files beside its target belong
+ * to the dataset too.
+ */
 export function createFileFinder(dataset: string): FileFinder {
   const stats = statSync(dataset, { throwIfNoEntry: false })
   const folder = stats?.isDirectory() ? dataset : dirname(dataset)

@@ -2,7 +2,7 @@ import { type AnswerKey, type ChannelDatasetRow, type ChannelSubmit, TrainError,
 import { createProblemList } from './problem-list.ts'
 import { toTask } from './to-task.ts'
 
-/** Columns that a trainer adds to its rows, which are no part of the task. */
+/** Columns that trainers add to their rows. They are not part of the task. */
 const ofTrainers: ReadonlySet<string> = new Set(['uid', 'session_id', 'global_steps'])
 
 /**

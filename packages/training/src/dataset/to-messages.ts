@@ -1,7 +1,7 @@
 import { isRecord } from '@aworld-train/core'
 import { type Message, MessageRole } from '@aworld-train/protocol'
 
-/** Text that holds a JSON list or object, as CSV cells do, is parsed; anything else stays as it is. */
+/** Parses text that holds a JSON list or object, as CSV cells do; returns anything else as it is. */
 export function parseMaybeJson(value: unknown): unknown {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value
   try {
@@ -11,14 +11,14 @@ export function parseMaybeJson(value: unknown): unknown {
   }
 }
 
-/** A prompt of which text that is a JSON list of messages, as in CSV cells, is that list. All other text stays text, whatever it looks like. */
+/** Parses a prompt that is the text of a JSON list of messages, as in CSV cells. All other text stays text, whatever it looks like. */
 export function parseMessages(prompt: unknown): unknown {
   const value = parseMaybeJson(prompt)
   const isList = Array.isArray(value) && value.length > 0 && value.every((message) => isRecord(message) && 'role' in message)
   return typeof prompt === 'string' && !isList ? prompt : value
 }
 
-/** Chat messages in OpenAI's form or our own, or a sentence that says what is wrong. */
+/** Converts chat messages in OpenAI's form or our own; returns a sentence that describes the error if it cannot. */
 export function toMessages(value: unknown): Message[] | string {
   if (!Array.isArray(value)) return 'the prompt is neither text nor a list of messages.'
   if (value.length === 0) return 'the prompt is an empty list of messages.'
@@ -51,7 +51,7 @@ function toMessage(item: unknown): Message | string {
   }
 }
 
-/** Text of a content: a string, null, or text parts. */
+/** Text of a content, which is a string, `null`, or text parts. */
 function toText(content: unknown): string | null | undefined {
   if (content === null || content === undefined) return null
   if (typeof content === 'string') return content

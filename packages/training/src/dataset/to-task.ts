@@ -8,12 +8,12 @@ import type { FileFinder, TaskFile } from './task-file.ts'
 import { parseMaybeJson, parseMessages, toMessages } from './to-messages.ts'
 
 export interface ToTaskOptions {
-  /** Of the row in its file, for messages. */
+  /** Number of the row in its file, for messages. */
   readonly number: number
-  /** Of the row in the dataset, for the id of a task that has none. */
+  /** Position of the row in the dataset, for the id of a task that has none. */
   readonly position: number
   readonly split: string
-  /** `null` leaves the paths of files as they stand. */
+  /** `null` leaves the paths of files as they are. */
   readonly files: FileFinder | null
   readonly promptKey: string | undefined
   readonly answers: NonNullable<LoadDatasetOptions['answers']>
@@ -21,8 +21,8 @@ export interface ToTaskOptions {
 }
 
 /**
- * The task and answer of a row in any of the named columns; `null` when it has a problem. The agent sees the prompt, the files and
- * what stands in `data`; whatever else a row has may give the answer away, and is extra information for the reward.
+ * The task and answer of a row in any of the named columns; `null` if it has a problem. The agent sees the prompt, the files and `data`.
+ * All other columns may give the answer away; they are extra information for the reward.
  */
 export function toTask(row: unknown, options: ToTaskOptions): { task: TrainingTask; answer: AnswerKey | null } | null {
   const { number, position, split, problems, promptKey } = options
@@ -50,7 +50,7 @@ export function toTask(row: unknown, options: ToTaskOptions): { task: TrainingTa
   const setup = readSetup(row, problem)
   if (failed || input === null) return null
   const content = { input, data, ...(setup && { setup }) }
-  // An agent sees a file's last name and its bytes.
+  // An agent sees only the last part of a file's path, and its bytes.
   const hash = taskHash({ ...content, files: files.map(({ path, sha256 }) => ({ name: basename(path), sha256 })) })
   const task: TrainingTask = {
     version: 1,
@@ -93,7 +93,7 @@ function readExtraInfo(row: Row, column: string | undefined, problem: AddProblem
   return {}
 }
 
-/** The answer; `undefined` where the row has none. A number stays a number. */
+/** Reads the answer; `undefined` if the row has none. A number stays a number. */
 function readAnswer(row: Row, column: string | undefined, extraInfo: Row): unknown {
   const value = column === undefined ? undefined : column === 'reward_model' ? groundTruthOf(row[column]) : row[column]
   return [value, extraInfo['ground_truth'], extraInfo['answer']].find(isAnswer)
@@ -138,7 +138,7 @@ function readSetup(row: Row, problem: AddProblem): TaskSetup | null {
   return null
 }
 
-/** What the row declares for the agent. */
+/** Reads the data that the row declares for the agent. */
 function readData(row: Row, problem: AddProblem): Record<string, unknown> {
   const value = parseMaybeJson(row['data'])
   if (value === undefined || value === null || value === '') return {}
@@ -150,7 +150,7 @@ function readData(row: Row, problem: AddProblem): Record<string, unknown> {
 const readUnnamed = (row: Row, promptColumn: string | undefined) =>
   withoutNulls(Object.fromEntries(Object.entries(row).filter(([column]) => !namedColumns.has(column) && column !== promptColumn)))
 
-/** Columnar files give every row the fields of all rows; `null` is a field that this row did not have. */
+/** Columnar files give every row the fields of all rows. `null` is a field that the original row did not have. */
 const withoutNulls = (record: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null && value !== undefined))
 

@@ -16,7 +16,10 @@ export async function writeParquet(tasks: readonly TrainingTask[], answers: Read
   )
 }
 
-/** Writes rows as their schema has them on the wire, at least one, with columns of its types. The file appears whole or not at all. */
+/**
+ * Writes at least one row in the form that its schema has on the wire, with columns of the schema's types. The file appears whole or not at
+ * all.
+ */
 export async function writeParquetRows<Schema extends z.ZodObject>(
   schema: Schema,
   rows: readonly z.input<Schema>[],
@@ -66,7 +69,7 @@ function columnsOf(tasks: readonly TrainingTask[], answers: ReadonlyMap<string, 
     extra_info: tasks.map(({ extraInfo }, index) => (Object.keys(extraInfo).length > 0 ? extraInfo : { index })),
   }
   if (tasks.some(({ files }) => files)) columns['files'] = tasks.map(({ files }) => files ?? [])
-  // It is written as text, because its keys are paths, which would each become a column.
+  // The set-up is written as text, because its keys are paths, which would each become a column.
   if (tasks.some(({ setup }) => setup)) columns['setup'] = tasks.map(({ setup }) => (setup ? JSON.stringify(setup) : null))
   if (tasks.some(({ data }) => Object.keys(data).length > 0)) columns['data'] = tasks.map(({ data }) => data)
   return columns

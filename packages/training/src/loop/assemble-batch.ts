@@ -16,10 +16,10 @@ import { type BatchRow, rowsOf, rowsOfUntrained } from './step-samples.ts'
 
 /** The rows that a step trains on, and a reason for every sampled token that it does not train on. */
 export interface Batch {
-  /** Samples of each group that is trained, in the order of their tasks. */
+  /** Samples of each trained group, in the order of their tasks. */
   readonly groups: readonly (readonly TrainingSample[])[]
   readonly untrained: TokenCounts
-  /** A row for each sample, trained or not, and for what no sample has. */
+  /** A row for each sample, trained or not, and rows for turns that are in no sample. */
   readonly rows: readonly BatchRow[]
   readonly sampledTokens: number
   readonly withVariance: { readonly sampled: number; readonly trained: number }
@@ -27,10 +27,13 @@ export interface Batch {
 }
 
 export interface BatchMetrics {
-  /** Mean over all rollouts but those that the infrastructure failed and those whose reward abstained; another one without a reward counts as 0. */
+  /**
+   * Mean over all rollouts except those that the infrastructure failed and those whose reward abstained. Any other rollout without a reward
+   * counts as 0.
+   */
   readonly rewardMean: number
   readonly failedEpisodes: number
-  /** Those whose reward abstained. */
+  /** Episodes whose reward abstained. */
   readonly unscoredEpisodes: number
   readonly incompleteEpisodes: number
   readonly groups: number

@@ -3,7 +3,7 @@ import type { TrainingSample } from '@aworld-train/protocol'
 import { expect, it } from 'vitest'
 import { checkLogprobs } from './check-logprobs.ts'
 
-/** Under its weights the logprob of any token is -1. */
+/** Its weights give every token the logprob -1. */
 const learner = {
   logprobs: async (rows: readonly Int32Array[]) => rows.map((row) => new Float32Array(row.length).fill(-1)),
 } as Pick<Learner, 'logprobs'> as Learner

@@ -2,18 +2,18 @@ import type { Learner } from '@aworld-train/core'
 import { TrainError, type TrainingSample } from '@aworld-train/protocol'
 
 export interface LogprobCheck {
-  /** About how many sampled tokens to recompute; 0 checks nothing. */
+  /** Approximate number of sampled tokens to recompute; 0 checks nothing. */
   readonly tokens: number
   readonly tolerance: number
   /** Temperature that the tokens were sampled at. */
   readonly temperature: number
-  /** Takes samples of these weights alone; by default of any one version, which the caller knows to be that of the learner. */
+  /** Takes only samples of these weights. By default it takes those of any one version, and the caller knows that the learner has it. */
   readonly weightVersion?: number | undefined
 }
 
 /**
- * The largest |sampled - recomputed| logprob over some tokens of samples with one weight version;
- * `null` when there were none. POLICY_LOGPROB_MISMATCH above the tolerance.
+ * The largest |sampled - recomputed| logprob over some tokens of samples with one weight version; `null` if there were none. Throws
+ * POLICY_LOGPROB_MISMATCH above the tolerance.
  */
 export async function checkLogprobs(learner: Learner, samples: readonly TrainingSample[], check: LogprobCheck): Promise<number | null> {
   const picked = pickSamples(samples, check)
@@ -42,7 +42,7 @@ export async function checkLogprobs(learner: Learner, samples: readonly Training
   return largest
 }
 
-/** Samples spread over the batch, as many as have about `tokens` sampled tokens. */
+/** Picks samples spread over the batch, until they have about `tokens` sampled tokens. */
 function pickSamples(samples: readonly TrainingSample[], { tokens, weightVersion }: LogprobCheck): TrainingSample[] {
   const pure = samples.filter(({ weightVersions }) => {
     const versions = new Set(weightVersions.map((span) => span.version))

@@ -5,7 +5,7 @@ import { TrainError } from '@aworld-train/protocol'
 import { expect, onTestFinished, test } from 'vitest'
 import { createCheckpoints } from './checkpoints.ts'
 
-/** Two checkpoints, of which the newer one cannot be loaded for `failure`. */
+/** Two checkpoints. The newer one fails to load with `failure`. */
 async function checkpointsWhere(failure: unknown) {
   const path = await mkdtemp(join(tmpdir(), 'check points-'))
   onTestFinished(() => rm(path, { recursive: true }))

@@ -5,11 +5,14 @@ import type { Learner, RunProgress } from '@aworld-train/core'
 import { type TrainError, toTrainError } from '@aworld-train/protocol'
 
 export interface Checkpoints {
-  /** Loads the newest checkpoint at or before `step` that can be read, and resolves to its step; `null` where there is none. CHECKPOINT_CORRUPT where none can be read; any other error of the learner as it is. */
+  /**
+   * Loads the newest readable checkpoint at or before `step` and resolves to its step; `null` if there is none. Rejects with
+   * CHECKPOINT_CORRUPT if none can be read, and with any other error of the learner as it is.
+   */
   restore(step: number): Promise<number | null>
-  /** Path inside the run. */
+  /** Resolves to the path inside the run. */
   save(step: number): Promise<string>
-  /** Keeps this step as the best so far instead of `previous`. */
+  /** Keeps this step as the best so far, in place of `previous`. */
   saveBest(step: number, previous: string | null): Promise<string>
   /** Checkpoints of steps, oldest first. */
   keptPaths(): string[]
@@ -48,7 +51,7 @@ export function createCheckpoints({
     return `checkpoints/${name}`
   }
 
-  /** Folders that a killed process was still writing; a finished one never begins with a dot. */
+  /** Removes folders that a killed process was still writing. A finished one never begins with a dot. */
   async function removeUnfinished(): Promise<void> {
     const names = existsSync(folder) ? readdirSync(folder) : []
     for (const name of names) if (name.startsWith('.')) await rm(join(folder, name), { recursive: true, force: true })
@@ -68,7 +71,7 @@ export function createCheckpoints({
           return candidate
         } catch (error) {
           failure = toTrainError(error, 'CHECKPOINT_CORRUPT')
-          // Whatever else went wrong is not the checkpoint's fault, and an older one would only lose steps.
+          // Any other error is not the checkpoint's fault, and an older checkpoint would only lose steps.
           if (failure.code !== 'CHECKPOINT_CORRUPT') throw failure
           warn(
             'CHECKPOINT_CORRUPT',

@@ -9,13 +9,13 @@ export interface DrawRequest {
   readonly step: number
   readonly promptsPerStep: number
   readonly stratify: Stratify | null
-  /** Whether kinds alternate, so that any part of the draw has about their mixture; otherwise they come one after the other. */
+  /** Whether kinds alternate, so that any part of the draw has about their mixture. Without it, one kind follows the other. */
   readonly isMixed?: boolean | undefined
 }
 
 /**
- * The tasks of a step, a function of seed and step alone: every kind goes through a shuffled order of
- * its tasks and shuffles again when all were drawn. With `stratify` each kind gives its count.
+ * Draws the tasks of a step as a function of seed and step alone. Each kind goes through a shuffled order of its tasks and shuffles again
+ * when all were drawn. With `stratify`, each kind gives its count.
  */
 export function drawTasks(tasks: readonly TrainingTask[], request: DrawRequest): TrainingTask[] {
   const { seed, step, promptsPerStep, stratify, isMixed = false } = request
@@ -53,7 +53,7 @@ function take(tasks: readonly TrainingTask[], count: number, { seed, step, strea
   })
 }
 
-/** 0 … length - 1 in an order that is a function of `key` (Fisher-Yates over xoshiro128**, https://prng.di.unimi.it). */
+/** The numbers 0 … length - 1 in an order that depends on `key` alone (Fisher-Yates over xoshiro128**, https://prng.di.unimi.it). */
 function shuffledIndices(length: number, key: string): number[] {
   const random = createRandom(key)
   const order = Array.from({ length }, (_, index) => index)

@@ -21,7 +21,7 @@ import {
 import { kindOf } from '../dataset/task-column.ts'
 
 export interface EvaluationPlan {
-  /** Name of the evaluation: it is displayed, and part of every rollout's key. */
+  /** Name of the evaluation. It is displayed, and part of every rollout's key. */
   readonly name: string
   readonly split: string
   readonly step: number
@@ -30,11 +30,14 @@ export interface EvaluationPlan {
   readonly samplesPerPrompt: number
   readonly policy: string
   readonly limits: RolloutLimits
-  /** Column of the rows that names a task's kind; `null` takes the data source. */
+  /** Column that names a task's kind; `null` takes the data source. */
   readonly kindKey: string | null
 }
 
-/** The rollouts of an evaluation. Random numbers depend on task, sample number and sampling only, so two evaluations that share these are comparable. */
+/**
+ * The rollouts of an evaluation. Random numbers depend only on task, sample number and sampling, so two evaluations that share these are
+ * comparable.
+ */
 export function evaluationRequests({
   name,
   split,
@@ -63,7 +66,7 @@ export function evaluationRequests({
   )
 }
 
-/** Mean reward of episodes in the order of `evaluationRequests`, as `summarizeTasks` makes it. */
+/** Summarizes episodes in the order of `evaluationRequests`, as `summarizeTasks` does. */
 export function summarizeEvaluation(plan: EvaluationPlan, episodes: readonly Episode[]): EvaluationResult {
   const { tasks, samplesPerPrompt } = plan
   const groups = tasks.map((task, position) => ({
@@ -73,7 +76,10 @@ export function summarizeEvaluation(plan: EvaluationPlan, episodes: readonly Epi
   return summarizeTasks(plan, groups)
 }
 
-/** Throws the first failure where the infrastructure failed all rollouts: there is no mean. The next process of the run makes the evaluation. */
+/**
+ * Throws the first failure if the infrastructure failed all rollouts, because there is no mean. The next process of the run makes the
+ * evaluation.
+ */
 export function requireOutcome(name: string, episodes: readonly Episode[]): void {
   const first = episodes[0]?.error
   if (!first || !episodes.every(isInfrastructureFailure)) return
@@ -81,7 +87,7 @@ export function requireOutcome(name: string, episodes: readonly Episode[]): void
   throw new TrainError(first.code as ErrorCode, message, { details: { name } })
 }
 
-/** The event at the end of an evaluation. */
+/** The metrics of the event at the end of an evaluation. */
 export function evaluationMetrics({
   reward,
   interval,
@@ -92,7 +98,12 @@ export function evaluationMetrics({
   counted,
 }: EvaluationResult): Record<string, number> {
   return {
-    ...{ reward, low: interval[0], high: interval[1], tasks, rollouts, failed },
+    reward,
+    low: interval[0],
+    high: interval[1],
+    tasks,
+    rollouts,
+    failed,
     ...(unscored > 0 && { unscored }),
     ...(counted && { countedTasks: counted.tasks, countedRollouts: counted.rollouts }),
   }

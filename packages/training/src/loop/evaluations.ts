@@ -5,14 +5,14 @@ import { runEvaluation } from './run-evaluation.ts'
 import type { RunRecord } from './run-record.ts'
 import type { SelfDrivenOptions } from './self-driven-options.ts'
 
-/** Seeds of evaluations; training has 0, so that no evaluation repeats random numbers of training. */
+/** Seeds of evaluations. Training has 0, so no evaluation repeats random numbers of training. */
 const evaluationSeeds = { test: 1, validation: 2 } as const
 
-/** The evaluations of a run. One that an earlier process of the run finished is not made again. */
+/** The evaluations of a run. An evaluation that an earlier process of the run finished is not repeated. */
 export interface Evaluations {
-  /** Evaluates on the test tasks with the run's sampling, and greedily where the configuration asks for that. */
+  /** Evaluates the test tasks with the run's sampling, and also greedily if the configuration asks for it. */
   test(name: 'before' | 'after', step: number): Promise<void>
-  /** Evaluates on the validation tasks; the best step so far keeps its checkpoint. */
+  /** Evaluates the validation tasks. The best step so far keeps its checkpoint. */
   validate(step: number): Promise<void>
 }
 

@@ -28,7 +28,13 @@ const steps = 10
 const makeConfig = (training: object) =>
   parseLocalConfig({
     training: {
-      ...{ steps, promptsPerStep: 4, samplesPerPrompt: 8, learningRate: 8, warmupSteps: 2, checkpointEvery: 4, maxStaleness: 1 },
+      steps,
+      promptsPerStep: 4,
+      samplesPerPrompt: 8,
+      learningRate: 8,
+      warmupSteps: 2,
+      checkpointEvery: 4,
+      maxStaleness: 1,
       ...training,
     },
     sampling: { maxTokens: 1 },
@@ -184,7 +190,7 @@ describe('groups ahead of their step', () => {
     const committed = store.steps().length
     const died = updates.splice(0)
     const again = createBigramPolicy(9)
-    // No group is slow this time, so that the oldest that are ready are others.
+    // The steps after the last checkpoint are repeated. The step that was not committed follows.
     const quickRunner = createDirectRunner({ engine: again.engine, store, reward: countUp })
     const second = { learner: dying(again.learner), engine: again.engine, runner: quickRunner }
     left = -1

@@ -11,13 +11,13 @@ export interface GroupRequestsInput {
   readonly sampling: SamplingSettings
   readonly limits: RolloutLimits
   readonly policy: string
-  /** Column of the rows that names a task's kind; `null` takes the data source. */
+  /** Column that names a task's kind; `null` takes the data source. */
   readonly kindKey: string | null
 }
 
 /**
- * The rollouts of each group. Keys name the step that a group would be of if every step trained its own draws, and its position there.
- * `sample` is unique in the run: draw · samplesPerPrompt + i, so that a task drawn again gets other random numbers.
+ * The rollouts of each group. A key names the step and the position that the group would have if every step trained its own draws. `sample`
+ * is unique in the run: draw · samplesPerPrompt + i, so that a task drawn again gets other random numbers.
  */
 export function groupRequests(
   groups: readonly DrawnGroup[],
@@ -55,7 +55,7 @@ export function groupId({ draw, emptied }: DrawnGroup, promptsPerStep: number): 
   return `train/${emptied === 0 ? step : `${step}.${emptied}`}/${draw % promptsPerStep}`
 }
 
-/** Limits without the ones that are not set. */
+/** Limits, reduced to those that are set. */
 export function toLimits(limits: LocalConfig['limits']): RolloutLimits {
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== null)) as RolloutLimits
 }

@@ -11,11 +11,16 @@ import {
 } from './group-stream.ts'
 
 const settings = (maxStaleness: number, hardStaleness = false) => ({
-  ...{ promptsPerStep: 2, samplesPerPrompt: 8, firstSamples: null as number | null, teachingPrompts: null, maxPrompts: null },
-  ...{ maxStaleness, hardStaleness },
+  promptsPerStep: 2,
+  samplesPerPrompt: 8,
+  firstSamples: null as number | null,
+  teachingPrompts: null,
+  maxPrompts: null,
+  maxStaleness,
+  hardStaleness,
 })
 
-/** Open groups by their draw and the step that they were admitted for. */
+/** Open groups, each by its draw and the step that it was admitted for. */
 const stream = (open: readonly (readonly [draw: number, admitted: number])[], drawn = 100): GroupStream => ({
   drawn,
   open: open.map(([draw, admitted]) => ({ draw, admitted, emptied: 0, samples: 8 })),
@@ -137,7 +142,8 @@ describe('fillStep', () => {
   ])
   const filled = (maxStaleness: number, hardStaleness = false) => ({
     ...settings(maxStaleness, hardStaleness),
-    ...{ teachingPrompts: 2, maxPrompts: 4 },
+    teachingPrompts: 2,
+    maxPrompts: 4,
   })
   const all = [0, 1, 2, 3, 4, 5]
   it.each<[string, { ready: number[]; teaching: number[]; step?: number }, ReturnType<typeof filled>, number[] | null]>([
@@ -155,7 +161,8 @@ describe('fillStep', () => {
     ['waits for all in the last step', { ready: [0, 1], teaching: [0, 1], step: 9 }, filled(8), null],
   ])('%s', (_, { ready, teaching, step = 2 }, limits, draws) => {
     const state = {
-      ...{ step, steps: 9 },
+      step,
+      steps: 9,
       isReady: ({ draw }: { draw: number }) => ready.includes(draw),
       teaches: ({ draw }: { draw: number }) => teaching.includes(draw),
     }

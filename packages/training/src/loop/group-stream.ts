@@ -1,20 +1,20 @@
 import type { TrainingSettings } from '../config/local-config.ts'
 
-/** A group of rollouts of one task, by its place in the order of drawing. */
+/** A group of rollouts of one task, identified by its place in the order of drawing. */
 export interface DrawnGroup {
-  /** From 0; its task and the numbers of its samples depend on it alone. */
+  /** Counted from 0. Its task and the numbers of its samples depend on it alone. */
   readonly draw: number
-  /** The step that it was admitted for: no earlier one can train it. */
+  /** The step that it was admitted for. No earlier step can train it. */
   readonly admitted: number
-  /** Times that all rollouts of its step failed, so that it was drawn anew. */
+  /** How often it was drawn anew because all rollouts of its step failed. */
   readonly emptied: number
-  /** How many of its samples are drawn: the first ones, or all. */
+  /** Number of its drawn samples: only the first ones, or all. */
   readonly samples: number
 }
 
-/** Groups of a run that are drawn and that no committed step has trained, in the order of their draws. */
+/** Groups of a run that are drawn and not trained by a committed step, in the order of their draws. */
 export interface GroupStream {
-  /** Groups drawn so far: the next draw. */
+  /** Number of groups drawn so far, which is the next draw. */
   readonly drawn: number
   readonly open: readonly DrawnGroup[]
 }
@@ -37,7 +37,7 @@ export function admitGroups(stream: GroupStream, step: number, steps: number, se
   return drawGroups(stream, Math.max(0, places - stream.open.length), step, settings)
 }
 
-/** The stream with more groups for a step. */
+/** Adds groups to the stream for a step. */
 export function drawGroups({ drawn, open }: GroupStream, count: number, step: number, settings: StreamSettings): GroupStream {
   const samples = firstOf(settings)
   const admitted = Array.from({ length: count }, (_, i) => ({ draw: drawn + i, admitted: step, emptied: 0, samples }))
@@ -46,14 +46,14 @@ export function drawGroups({ drawn, open }: GroupStream, count: number, step: nu
 
 const firstOf = ({ firstSamples, samplesPerPrompt }: StreamSettings) => firstSamples ?? samplesPerPrompt
 
-/** The stream with all samples of a group, whose first ones were not all solved. */
+/** Draws the remaining samples of a group whose first ones were not all solved. */
 export function completeGroup({ drawn, open }: GroupStream, draw: number, { samplesPerPrompt }: StreamSettings): GroupStream {
   return { drawn, open: open.map((group) => (group.draw === draw ? { ...group, samples: samplesPerPrompt } : group)) }
 }
 
 /**
- * The groups that a step trains: the oldest of those that are ready. `null` while too few are, and with `hardStaleness` while one of
- * the others would then be trained more than `maxStaleness` steps after its admission.
+ * The groups that a step trains: the oldest of those that are ready. `null` while too few are ready. With `hardStaleness` also `null` while
+ * one of the others would then be trained more than `maxStaleness` steps after its admission.
  */
 export function chooseGroups(
   stream: GroupStream,
@@ -68,10 +68,10 @@ export function chooseGroups(
   return hardStaleness && isOvertaking && !canWait(withoutGroups(stream, chosen), step, settings) ? null : chosen
 }
 
-/** What decides which groups a filled step trains. */
+/** The state that decides which groups a filled step trains. */
 export interface FillState {
   readonly step: number
-  /** Steps of the run. */
+  /** Number of steps of the run. */
   readonly steps: number
   isReady(group: DrawnGroup): boolean
   /** Whether the rewards of a group that is ready differ. */
@@ -79,9 +79,9 @@ export interface FillState {
 }
 
 /**
- * The groups that a filled step trains: the oldest of those that are ready until `teachingPrompts` teach or `maxPrompts` are taken, and
- * beyond that those that are `maxStaleness` steps old. `null` while there are too few, and while one of that age is not ready and the
- * step waits for it: without staleness, where it is hard, and in the last step, which leaves no group.
+ * The groups that a filled step trains. It takes the oldest ready ones until `teachingPrompts` teach or `maxPrompts` are taken, and in
+ * addition all ready ones that are `maxStaleness` steps old. `null` while too few are ready. Also `null` while a group of that age is not
+ * ready and the step waits for it, which it does without staleness, with `hardStaleness`, and in the last step, which leaves no group.
  */
 export function fillStep(
   { open }: GroupStream,
@@ -98,29 +98,29 @@ export function fillStep(
   return isFull() ? chosen : null
 }
 
-/** How many more groups a step draws that has these, all of them ready: a function of their rewards. */
+/** How many more groups a step draws that already has these, all of them ready. The number depends only on their rewards. */
 export function groupsToDraw(groups: readonly DrawnGroup[], teaches: FillState['teaches'], settings: StreamSettings): number {
   const missing = (settings.teachingPrompts ?? 0) - groups.filter(teaches).length
   return Math.max(0, Math.min(missing, mostPrompts(settings) - groups.length))
 }
 
-/** Groups that a step draws at most. */
+/** Most groups that a step draws. */
 export const mostPrompts = ({ promptsPerStep, maxPrompts }: Pick<StreamSettings, 'promptsPerStep' | 'maxPrompts'>) =>
   maxPrompts ?? 2 * promptsPerStep
 
-/** Whether the steps after this one can train every open group in time, the oldest first. */
+/** Whether the later steps can train every open group in time, the oldest first. */
 function canWait({ open }: GroupStream, step: number, { promptsPerStep, maxStaleness }: StreamSettings): boolean {
   const admitted = open.map((group) => group.admitted).sort((a, b) => a - b)
   return admitted.every((from, index) => step + 1 + Math.floor(index / promptsPerStep) - from <= maxStaleness)
 }
 
-/** The stream without groups that a step has trained. */
+/** Removes groups that a step has trained from the stream. */
 export function withoutGroups({ drawn, open }: GroupStream, trained: readonly DrawnGroup[]): GroupStream {
   const draws = new Set(trained.map(({ draw }) => draw))
   return { drawn, open: open.filter(({ draw }) => !draws.has(draw)) }
 }
 
-/** The stream after a step whose rollouts all failed: its groups are drawn anew. */
+/** Draws the groups of a step anew whose rollouts all failed. */
 export function redrawGroups(
   { drawn, open }: GroupStream,
   failed: readonly DrawnGroup[],

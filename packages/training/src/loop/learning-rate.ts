@@ -1,11 +1,13 @@
 export interface LearningRateSchedule {
   readonly learningRate: number
   readonly warmupSteps: number
-  /** What is left of the rate at the last step; 1 keeps it constant. */
+  /** Fraction of the rate that remains at the last step; 1 keeps it constant. */
   readonly finalLearningRateFraction: number
 }
 
-/** The rate of a step (1-based): linear from 0 over the warm-up, then linear to the final fraction at the last step. */
+/**
+ * The rate of a step (1-based). It rises linearly from 0 during the warm-up, then changes linearly to the final fraction at the last step.
+ */
 export function learningRateAt(step: number, steps: number, schedule: LearningRateSchedule): number {
   const { learningRate, warmupSteps, finalLearningRateFraction } = schedule
   if (step < warmupSteps) return (learningRate * step) / warmupSteps

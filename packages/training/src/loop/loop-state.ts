@@ -2,7 +2,7 @@ import { createLedger, type LedgerAccumulator } from '@aworld-train/core'
 import type { Episode, EvaluationResult, TokenLedger } from '@aworld-train/protocol'
 import type { DurationSum } from './rollout-clock.ts'
 
-/** The state of a run beside its steps; saved under the step that it belongs to, before that step is committed. */
+/** The state of a run beside its steps. It is saved under its step, before that step is committed. */
 export interface SavedLoopState {
   readonly version: 1
   readonly ledger: TokenLedger
@@ -10,12 +10,12 @@ export interface SavedLoopState {
   readonly episodesByStopReason: Readonly<Record<string, number>>
   readonly evaluations: Readonly<Record<string, EvaluationResult>>
   readonly best: { readonly step: number; readonly reward: number; readonly checkpoint: string } | null
-  /** How long the rollouts took that were trained; `null` for a run whose steps its caller makes. */
+  /** Durations of the trained rollouts; `null` for a run whose steps its caller makes. */
   readonly durations: DurationSum | null
   readonly phasesMs: Readonly<Record<string, number>>
 }
 
-/** The accounts of a run while it goes on. */
+/** The accounts of a running process. */
 export interface LoopState {
   readonly ledger: LedgerAccumulator
   readonly evaluations: Record<string, EvaluationResult>
@@ -23,12 +23,15 @@ export interface LoopState {
   best: SavedLoopState['best']
   durations: SavedLoopState['durations']
   trainedTokens: number
-  /** Counts tokens that an earlier process sampled, as they are recorded: the sampler of this process has not counted them. */
+  /** Counts recorded tokens that an earlier process sampled. The sampler of this process has not counted them. */
   recordedTokens: number
   addEpisodes(episodes: readonly Episode[]): void
   /** Adds the time that `work` takes to a phase. */
   timed<T>(phase: string, work: () => Promise<T>): Promise<T>
-  /** `sampledSinceStart` is what the sampler counted in this process; `null` where some of it is in no account yet, which are then all that count. */
+  /**
+   * `sampledSinceStart` is the sampler's count in this process. `null` means that part of it is in no account yet; only accounted tokens
+   * count then.
+   */
   toSaved(sampledSinceStart: number | null): SavedLoopState
 }
 
@@ -74,7 +77,7 @@ export function createLoopState(saved: SavedLoopState | null): LoopState {
   return state
 }
 
-/** Tokens that were sampled in an episode, by all its agents. */
+/** Number of tokens that were sampled in an episode, by all its agents. */
 export function sampledTokensOf({ trajectories }: Episode): number {
   let tokens = 0
   for (const { turns } of trajectories) for (const turn of turns) tokens += turn.completionTokenIds.length

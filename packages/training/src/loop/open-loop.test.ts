@@ -20,7 +20,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 const vocabulary = 9
 
-/** Tasks 1 … 8: the right completion of token n is token n + 1 (8 wraps to 1). */
+/** Tasks 1 … 8. The right completion of token n is token n + 1 (8 wraps to 1). */
 const tasks: TrainingTask[] = Array.from({ length: 8 }, (_, i) => {
   const data = { token: i + 1 }
   const input = `after ${i + 1}`
@@ -39,12 +39,12 @@ type Store = ReturnType<typeof createMemoryStore>
 interface ProcessOptions {
   readonly reward?: (request: RolloutRequest, completion: readonly number[]) => number | null
   readonly beforeRollout?: () => void
-  /** Puts something between the loop and what it works with. */
+  /** Wraps each part that the loop works with. */
   readonly around?: <T extends object>(part: T) => T
   readonly training?: Partial<typeof config.training>
 }
 
-/** A process of a run: a fresh policy and runner over a store that outlives it. */
+/** A process of a run: a new policy and runner over a store that outlives it. */
 function startProcess(store: Store, { reward = countUp, beforeRollout, around = (part) => part, training = {} }: ProcessOptions = {}) {
   const { learner, engine } = createBigramPolicy(vocabulary)
   const runner: RolloutRunner = createDirectRunner({ engine, store, reward, beforeRollout })
@@ -68,7 +68,7 @@ const sft = (learner: Learner, samples: readonly TrainingSample[]) => trainSft({
 
 const optimizer = { learningRate: 20, betas: [0.9, 0.98] as const, epsilon: 1e-8, weightDecay: 0, maxGradNorm: 0 }
 
-/** A runner whose episodes have what the agent said a second time, as another agent's. */
+/** A runner whose episodes repeat the agent's turns as those of a second agent. */
 function twoAgents<T extends object>(part: T): T {
   if (!('runAll' in part)) return part
   const runner = part as unknown as RolloutRunner
@@ -85,7 +85,7 @@ function twoAgents<T extends object>(part: T): T {
   return { ...runner, runAll } as unknown as T
 }
 
-/** Rejection sampling in six rounds, from the checkpoint on or from the start again. */
+/** Rejection sampling in six rounds, from the checkpoint or again from the start. */
 async function train(loop: OpenLoop, from: 'checkpoint' | 'start' = 'start') {
   await loop.evaluate(tasks, 'before')
   for (let round = from === 'checkpoint' ? await loop.restore() : 0; round < 6; round++) {
@@ -222,7 +222,7 @@ describe('a loop whose steps somebody else makes', () => {
     })
     const around = <T extends object>(part: T): T => ('update' in part ? (countUpdates(part as unknown as Learner) as unknown as T) : part)
     expect((await train(startProcess(store, { around }).loop, 'checkpoint')).steps).toBe(6)
-    // Steps 1 to 4 stand in the checkpoint.
+    // Steps 1 to 4 are in the checkpoint.
     expect(updates).toBe(2)
   })
 

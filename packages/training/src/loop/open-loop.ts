@@ -29,28 +29,31 @@ import { createWork } from './work.ts'
 
 export interface OpenLoopOptions extends RunRecordOptions {
   readonly seed: number
-  /** Called with the rollouts of a call before they start; their keys begin with `phase` and a slash. */
+  /** Called before the rollouts of a call start. Their keys begin with `phase` and a slash. */
   readonly onRollouts?: ((phase: string, rollouts: number) => void) | undefined
 }
 
 export interface RolloutOptions {
   /** Rollouts of each task; `training.samplesPerPrompt` by default. */
   readonly samples?: number | undefined
-  /** Split of the rollouts, which is displayed and kept with each episode; `train` by default. The reward curve is made of the split `train`. */
+  /**
+   * Split of the rollouts, which is displayed and kept with each episode; `train` by default. The reward curve consists of the split
+   * `train`.
+   */
   readonly split?: string | undefined
 }
 
 /**
- * A run whose steps its caller makes: everything up to a `publish` of its learner is a step, which is then committed. When a later
- * process of the run comes to a committed step again, the recorded episodes are used, and the updates are repeated.
+ * A run whose steps its caller makes. A step lasts until a `publish` of its learner, which commits it. When a later process of the run
+ * reaches a committed step, it uses the recorded episodes and repeats the updates.
  */
 export interface OpenLoop {
   readonly learner: PolicyLearner
-  /** Rejects with TRAINER_EMPTY_BATCH where all failed; the next process of the run then tries them anew. */
+  /** Rejects with TRAINER_EMPTY_BATCH if all failed. The next process of the run tries them anew. */
   rollout(tasks: readonly TrainingTask[], options?: RolloutOptions): Promise<Episode[]>
-  /** ROLLOUT_CONFLICT for a name that this process has used. */
+  /** Rejects with ROLLOUT_CONFLICT for a name that this process has used. */
   evaluate(tasks: readonly TrainingTask[], name: string): Promise<EvaluationResult>
-  /** Loads the newest checkpoint and resolves to its step; 0 where there is none. */
+  /** Loads the newest checkpoint and resolves to its step, or to 0 if there is none. */
   restore(): Promise<number>
   result(status: SelfDrivenResult['status']): SelfDrivenResult
 }
@@ -59,7 +62,7 @@ export interface OpenLoop {
 interface OpenStep {
   readonly step: number
   readonly startedAt: number
-  /** How often `rollout` was called. */
+  /** Number of calls of `rollout`. */
   calls: number
   readonly episodes: Episode[]
   readonly updates: UpdateMetrics[]
@@ -69,11 +72,11 @@ interface OpenStep {
   rolloutMs: number
   updateMs: number
   difference: number | null
-  /** What the loss had when a sample was trained first, by `sampleKey`. */
+  /** The logprobs of the loss when it first trained a sample, by `sampleKey`. */
   readonly logprobs: Map<string, Float32Array>
 }
 
-/** Distance of the seeds of two calls of one step; no run has as many steps. */
+/** Distance between the seeds of two calls of one step. No run has as many steps. */
 const seedsOfCall = 2 ** 20
 /** The key of the state that counts, by phase, how often all rollouts of a call failed. */
 const givenUpKey = 'rollouts-given-up'
@@ -173,7 +176,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     })
   }
 
-  /** Tokens of rollouts that an earlier process of the run gave up. */
+  /** Counts the tokens of rollouts that an earlier process of the run gave up. */
   function countGivenUp(requests: readonly RolloutRequest[]): void {
     const episodes = requests.flatMap(({ key }) => store.episode(key) ?? [])
     for (const episode of episodes) {
@@ -183,7 +186,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     state.addEpisodes(episodes)
   }
 
-  /** Tokens that could be trained count as unselected until an update has trained them. */
+  /** Counts the tokens of a step. Trainable tokens count as unselected until an update has trained them. */
   function count(openStep: OpenStep, requests: readonly RolloutRequest[], episodes: readonly Episode[], isRepeated: boolean): void {
     const groups = Map.groupBy(episodes.keys(), (index) => requests[index]!.group)
     for (const indices of groups.values()) {
@@ -201,7 +204,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     }
   }
 
-  /** Recomputes some logprobs, where the weights of the learner are those that sampled. */
+  /** Recomputes some logprobs if the learner still has the weights that sampled. */
   async function check(openStep: OpenStep, episodes: readonly Episode[], isRepeated: boolean): Promise<void> {
     if (isAhead) return
     const samples = episodes.flatMap((episode) => toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).samples)

@@ -18,7 +18,7 @@ it('counts the part of the slots that rollouts take, and no more than there are'
   clock.restart()
   at = 300
   expect(clock.slotsUsed()).toBe(0.5)
-  // A worker is gone.
+  // A worker is lost.
   slots = 1
   at = 400
   expect(clock.slotsUsed()).toBe((100 + 100) / (200 + 100))

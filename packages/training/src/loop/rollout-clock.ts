@@ -1,31 +1,37 @@
 import type { Timing } from '@aworld-train/protocol'
 
-/** A sum of durations, of rollouts from the start of their last attempt to its end. */
+/** A sum of durations. A rollout's duration is that of its last attempt. */
 export interface DurationSum {
   readonly ms: number
   readonly rollouts: number
 }
 
-/** Measures how well the slots for rollouts are used, and whether the rollouts that are trained take as long as all that end. */
+/** Measures how many of the slots for rollouts are used, and whether trained rollouts take as long as all that end. */
 export interface RolloutClock {
-  /** A rollout has begun; it takes a slot as soon as one is free. */
+  /** Reports that a rollout has begun; it takes a slot as soon as one is free. */
   begin(): void
-  /** A rollout has ended, with its timing where it has an episode. */
+  /** Reports that a rollout has ended, with its timing if it has an episode. */
   end(timing: Timing | null): void
   train(timings: readonly Timing[]): void
-  /** Of all rollouts that the run has trained. */
+  /** The durations of all rollouts that the run has trained. */
   trained(): DurationSum
-  /** Mean duration of the rollouts that the run has trained by that of all that have ended; less than 1 where long ones are left out. `null` where nothing took time. */
+  /**
+   * Mean duration of the trained rollouts divided by that of all that have ended; less than 1 if long ones are left out. `null` if nothing
+   * took time.
+   */
   durationRatio(): number | null
-  /** Begins a new measurement of the slots. */
+  /** Starts a new measurement of the slots. */
   restart(): void
-  /** Part of the slots that were taken since `restart`, from 0 to 1. */
+  /** Fraction of the slots used since `restart`, from 0 to 1. */
   slotsUsed(): number
 }
 
 const nothing: DurationSum = { ms: 0, rollouts: 0 }
 
-/** `slots` says how many rollouts may run at once now; `before` is of the rollouts that earlier processes of the run have trained. */
+/**
+ * `slots` returns how many rollouts may run at once at that moment. `before` covers the rollouts that earlier processes of the run have
+ * trained.
+ */
 export function createRolloutClock(slots: () => number, before: DurationSum = nothing, now = () => performance.now()): RolloutClock {
   let running = 0
   let takenMs = 0

@@ -19,7 +19,7 @@ export interface RunEvaluationContext {
   readonly logprobCheck: TrainingSettings['logprobCheck']
 }
 
-/** Makes an evaluation of a run, counts its tokens, and keeps its result among the state's. */
+/** Runs an evaluation, counts its tokens, and keeps its result in the state. */
 export async function runEvaluation(
   { record, learner, logprobCheck }: RunEvaluationContext,
   plan: EvaluationPlan,
@@ -45,7 +45,7 @@ export async function runEvaluation(
   state.evaluations[plan.name] = result
   return result
 
-  /** The last weights of a run are sampled here only. */
+  /** The last weights of a run sample only here. */
   async function check(all: readonly Episode[]): Promise<number | null> {
     const some = all.filter((episode) => !isFailed(toEndedRollout(episode))).slice(0, logprobCheck.tokens)
     const samples = some.flatMap((episode) => toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).samples)

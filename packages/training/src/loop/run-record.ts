@@ -17,17 +17,20 @@ export type RunRecordOptions = Pick<
   'learner' | 'engine' | 'gateway' | 'runner' | 'store' | 'config' | 'signal' | 'onEvent' | 'policy'
 >
 
-/** What becomes of a step once its updates are made and its weights published. */
+/** The data that commits a step once its updates are made and its weights published. */
 export interface StepCommit extends Pick<StepRecord, 'step' | 'weightVersion' | 'rollouts' | 'metrics'> {
   readonly samples: readonly StepSample[]
   readonly carriedGroups?: readonly string[] | undefined
-  /** Number of all steps; 0 where it is not known. */
+  /** Number of all steps; 0 if it is not known. */
   readonly steps: number
-  /** When the step began, by `performance.now()`. */
+  /** Start of the step, by `performance.now()`. */
   readonly startedAt: number
 }
 
-/** The record of a run's rollouts and steps, for loops that decide in different ways what a step is. It goes on from what earlier processes of the run committed. */
+/**
+ * The record of a run's rollouts and steps, shared by loops that decide differently what a step is. It continues from what earlier
+ * processes of the run committed.
+ */
 export interface RunRecord {
   /** Last step that earlier processes committed. */
   readonly committed: number
@@ -37,27 +40,27 @@ export interface RunRecord {
   readonly checkpoints: Checkpoints
   emit(event: RunEvent): void
   warn(code: string, message: string): void
-  /** Warns unless this process has warned of it. */
+  /** Warns unless this process has given the same warning. */
   warnOnce(code: string, message: string): void
-  /** Runs requests and counts their episodes; what an earlier process had finished of them comes from the record. */
+  /** Runs requests and counts their episodes. Results of an earlier process come from the record. */
   rollOut(requests: readonly RolloutRequest[]): Promise<Episode[]>
-  /** Runs a request whose episode is counted later. */
+  /** Runs a request without counting its episode. */
   start(request: RolloutRequest, signal: AbortSignal): Promise<Episode>
   /** Counts episodes of requests that were started. */
   count(episodes: readonly Episode[]): void
-  /** Whether an earlier process of the run sampled the episode of a rollout that was started. */
+  /** Whether an earlier process of the run sampled the episode of a started rollout. */
   isOfEarlierProcess(key: string): boolean
-  /** Counts what a stop found in flight; every rollout has ended by then. */
+  /** Counts the rollouts that a stop found in flight; they must all have ended. */
   countStopped(): void
-  /** Throws where the infrastructure failed most rollouts, or every rollout failed; warns once where some prompts filled the context by themselves. */
+  /** Throws if the infrastructure failed most rollouts, or if every rollout failed. Warns once if some prompts alone filled the context. */
   checkRollouts(step: number, episodes: readonly Episode[]): void
-  /** Makes the weights of the learner the ones that sample, between two model calls. */
+  /** Switches sampling to the weights of the learner, between two model calls. */
   publish(): Promise<number>
   /** Keeps the accounts under a step. */
   save(step: number): Promise<void>
-  /** Keeps the accounts and marks a step as trained, with a checkpoint where one is due. */
+  /** Keeps the accounts and marks a step as trained, with a checkpoint if one is due. */
   commit(step: StepCommit): Promise<void>
-  /** Tells the caller what is saved, where the run has not finished. */
+  /** The saved result, also of a run that has not finished. */
   result(status: SelfDrivenResult['status']): SelfDrivenResult
 }
 
@@ -91,7 +94,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     throw new TrainError('STORE_CORRUPT', `Run ${store.path} has step ${step} but not its accounts; start a new run.`)
   }
 
-  /** While rollouts go on, what the sampler has counted for them is in no account yet. */
+  /** While rollouts run, the sampler's count for them is in no account yet. */
   function accounts(): SavedLoopState {
     const total = runner.supersededTokens?.() ?? 0
     state.ledger.add('superseded-attempt', total - superseded)
@@ -148,7 +151,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   }
 
   function checkRollouts(step: number, episodes: readonly Episode[]): void {
-    // A rollout that ended the workers which it had for itself is no outage.
+    // A rollout that ended the workers it had for itself is no outage.
     const lost = episodes.filter((episode) => isInfrastructureFailure(episode) && episode.error?.code !== 'WORKER_LOST')
     if (2 * lost.length > episodes.length) {
       const { code, message } = lost[0]!.error!
@@ -175,7 +178,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     await gateway?.pause({ drain: true })
     try {
       const weightVersion = await learner.publish()
-      // How far sampled and recomputed logprobs differ shows in the next tokens: in the metrics of the next step or evaluation.
+      // The difference between sampled and recomputed logprobs shows with the next tokens: in the metrics of the next step or evaluation.
       emit({ type: 'weights-updated', at: Date.now(), weightVersion })
       return weightVersion
     } finally {
@@ -243,7 +246,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
 
 const stateKey = (step: number) => `loop-after-step-${step}`
 
-/** The prompt of the episode filled the context by itself. */
+/** Whether the prompt of the episode alone filled the context. */
 const hasNoRoom = ({ error, reward }: Episode) => error?.code === 'POLICY_CONTEXT_OVERFLOW' && reward === null
 
 function overflows(step: number, episodes: readonly Episode[]): string | null {

@@ -2,19 +2,19 @@ import { maskedTokens } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 import { sampleKey } from './training-sample.ts'
 
-/** How many tokens an update trains, and which rollouts it trains for the first time. */
+/** Counts of the tokens that an update trains, and the rollouts that it trains for the first time. */
 export interface SelectedTokens {
-  /** Tokens that no update had before, as they were handed out. */
+  /** Tokens that no earlier update had, as they were handed out. */
   readonly tokens: number
-  /** How many of `tokens` are of groups whose rewards differ. */
+  /** Part of `tokens` from groups whose rewards differ. */
   readonly withVariance: number
-  /** Tokens that an earlier update had, or that are of no rollout of the run. */
+  /** Tokens that an earlier update had, or that belong to no rollout of the run. */
   readonly others: number
-  /** The samples that are new. */
+  /** The samples that no earlier update had. */
   readonly samples: readonly TrainingSample[]
 }
 
-/** Samples that a trainer was handed and has not trained yet; it may train them in any step, or never. */
+/** Samples that a trainer was handed and has not trained. It may train them in any step, or never. */
 export interface SelectedSamples {
   hand(samples: readonly TrainingSample[], withVariance: boolean): void
   take(samples: readonly TrainingSample[]): SelectedTokens
@@ -38,7 +38,7 @@ export function createSelectedSamples(): SelectedSamples {
           continue
         }
         waiting.delete(sampleKey(sample))
-        // A mask of the trainer's own may be smaller; what it adds was not sampled, and shows in the ledger.
+        // A trainer's own mask may be smaller. Tokens that it adds were not sampled, and show in the ledger.
         const trainedTokens = Math.min(tokens, handed.tokens)
         counts.tokens += trainedTokens
         if (handed.withVariance) counts.withVariance += trainedTokens

@@ -3,20 +3,20 @@ import type { EvaluationResult, RunEvent, RunReport, TokenLedger, TrainingTask }
 import type { LocalConfig } from '../config/local-config.ts'
 
 export interface EvaluationTasks {
-  /** Held out: evaluated before the first and after the last step, with the same sampling. */
+  /** Held-out tasks, evaluated before the first and after the last step with the same sampling. */
   readonly test?: readonly TrainingTask[] | undefined
-  /** Evaluated every `evaluateEvery` steps; chooses the best checkpoint. */
+  /** Tasks evaluated every `evaluateEvery` steps to choose the best checkpoint. */
   readonly validation?: readonly TrainingTask[] | undefined
 }
 
 export interface SelfDrivenOptions {
   readonly learner: Learner
-  /** The policy that `klCoefficient` holds the training near to; its weights stay as they are. */
+  /** The policy that `klCoefficient` keeps the training close to. Its weights do not change. */
   readonly reference?: Pick<Learner, 'logprobs'> | undefined
   /** In place of the clipped loss; nothing of it is in the configuration here. */
   readonly loss?: PolicyLoss | null | undefined
   readonly engine: Pick<TokenEngine, 'name' | 'model' | 'sampledTokens' | 'weightVersion'>
-  /** Paused while weights are published; left out where the engine swaps weights by itself. */
+  /** Paused while weights are published. Left out if the engine swaps weights by itself. */
   readonly gateway?: Pick<PolicyGateway, 'pause' | 'resume'> | undefined
   readonly runner: RolloutRunner
   readonly store: RunProgress & Pick<EpisodeReader, 'episode'>
@@ -24,11 +24,11 @@ export interface SelfDrivenOptions {
   readonly evaluation?: EvaluationTasks | undefined
   readonly config: Pick<LocalConfig, 'training' | 'sampling' | 'limits' | 'evaluation' | 'concurrency'>
   readonly seed: number
-  /** Aborting stops at once or after the update at hand; what is committed stays, and the same options resume. */
+  /** Aborting it stops the run at once or after the current update. Committed steps stay, and the same options resume. */
   readonly signal: AbortSignal
-  /** Called with events of steps, evaluations, checkpoints and warnings; the caller keeps them in the store. */
+  /** Called with events of steps, evaluations, checkpoints and warnings. The caller keeps them in the store. */
   readonly onEvent?: ((event: RunEvent) => void) | undefined
-  /** Called with what was committed, before an error rejects. */
+  /** Called with the committed result before an error rejects. */
   readonly onFailure?: ((result: SelfDrivenResult) => void) | undefined
   /** Name of the policy in requests; the engine's name by default. */
   readonly policy?: string | undefined
@@ -36,7 +36,7 @@ export interface SelfDrivenOptions {
 
 export interface SelfDrivenResult {
   readonly status: 'finished' | 'stopped' | 'failed'
-  /** Steps committed in all, earlier processes of the run included. */
+  /** Number of committed steps, earlier processes of the run included. */
   readonly steps: number
   readonly resumedFromStep: number | null
   readonly before: EvaluationResult | null
@@ -44,13 +44,13 @@ export interface SelfDrivenResult {
   readonly greedyBefore: EvaluationResult | null
   readonly greedyAfter: EvaluationResult | null
   readonly curve: RunReport['curve']
-  /** As of the end, or, where an error ended the run, as of the last commit. */
+  /** The ledger at the end or, if an error ended the run, at the last commit. */
   readonly ledger: TokenLedger
   readonly episodesByStopReason: Readonly<Record<string, number>>
   readonly rollouts: number
   /** Paths inside the run. */
   readonly checkpoints: readonly string[]
-  /** Of the last step that has one: the weights that `after` is about. */
+  /** Checkpoint of the last step that has one, with the weights that `after` evaluates. */
   readonly lastCheckpoint: string | null
   readonly bestCheckpoint: string | null
   readonly phasesMs: Readonly<Record<string, number>>

@@ -4,11 +4,11 @@ import { sampleKey } from './training-sample.ts'
 
 /** A row of a batch before its step has trained it. */
 export interface BatchRow extends Omit<StepSample, 'step' | 'trainerLogprobs'> {
-  /** `null` where its tokens were never made a sample. */
+  /** `null` if its tokens never became a sample. */
   readonly sample: TrainingSample | null
 }
 
-/** Rows for samples that train, in the order of the batch; with `reason` they do not. */
+/** Rows for samples, in the order of the batch. With `reason` the samples are not trained. */
 export function rowsOf(samples: readonly TrainingSample[], reason: BatchRow['reason'] = null): BatchRow[] {
   const seen = new Set<string>()
   return samples.map((sample) => {
@@ -28,7 +28,7 @@ export function rowsOfUntrained(rollout: string, turns: readonly UntrainedTurns[
   return turns.map((each) => ({ ...each, rollout, advantage: null, sample: null }))
 }
 
-/** What is kept of the rows of a step; `logprobs` has those of the trainer for the trained tokens of a sample, by `sampleKey`. */
+/** The records of a step's rows. `logprobs` has the trainer's logprobs for the trained tokens of a sample, by `sampleKey`. */
 export function toStepSamples(
   step: number,
   rows: readonly BatchRow[],

@@ -19,7 +19,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 const vocabulary = 9
 
-/** Tasks 1 … 8: the right completion of token n is token n + 1 (8 wraps to 1). */
+/** Tasks 1 … 8. The right completion of token n is token n + 1 (8 wraps to 1). */
 function makeTasks(from: number, to: number): TrainingTask[] {
   return Array.from({ length: to - from + 1 }, (_, i) => {
     const data = { token: from + i }
@@ -39,7 +39,7 @@ const makeConfig = (override: object = {}) =>
     evaluation: { samplesPerPrompt: 4, kindKey: 'kind' },
   }).config
 
-/** A process of a run: a fresh policy and runner over a store that outlives it. */
+/** A process of a run: a new policy and runner over a store that outlives it. */
 function startProcess(
   store: ReturnType<typeof createMemoryStore>,
   options: Partial<SelfDrivenOptions> & { reward?: typeof countUp | (() => null) } = {},
@@ -62,7 +62,7 @@ function startProcess(
   })
 }
 
-/** A process whose training episodes are changed before the loop sees them; `index` counts those of a step. */
+/** A process whose training episodes are changed before the loop sees them; `index` is the position in the step. */
 function startChanged(store: ReturnType<typeof createMemoryStore>, change: (episode: Episode, index: number) => Episode, training: object) {
   const { learner, engine } = createBigramPolicy(vocabulary)
   const runner = createDirectRunner({ engine, store, reward: countUp })
@@ -104,7 +104,7 @@ describe('trainSelfDriven', () => {
     expect(Object.keys(result.after!.byKind)).toEqual(['even', 'odd'])
     expect(result.curve.map(({ step }) => step)).toEqual(Array.from({ length: 12 }, (_, i) => i + 1))
     expect(result.ledger.unexplained).toBe(0)
-    // One token a rollout: 12 steps of 32, twice 8 tasks of 4 samples and of 1 greedy one, 3 validations of 16.
+    // Each rollout has one token: 12 steps of 32, twice 8 tasks of 4 samples and of 1 greedy one, 3 validations of 16.
     expect(result.ledger.sampled).toBe(12 * 32 + 2 * (32 + 8) + 3 * 16)
     expect(result.ledger.untrained.evaluation).toBe(2 * (32 + 8) + 3 * 16)
     expect(result.ledger.trained).toBeGreaterThan(0)

@@ -43,7 +43,7 @@ export async function trainSelfDriven(options: SelfDrivenOptions): Promise<SelfD
   }
 }
 
-/** Refuses settings that cannot be trained on these tasks, with CONFIG_INVALID; `trainSelfDriven` does so too. */
+/** Throws CONFIG_INVALID for settings that cannot be trained on these tasks; `trainSelfDriven` calls it too. */
 export function requireTrainable({ config: { training, sampling }, tasks }: Pick<SelfDrivenOptions, 'config' | 'tasks'>): void {
   const refuse = (message: string): never => {
     throw new TrainError('CONFIG_INVALID', message)

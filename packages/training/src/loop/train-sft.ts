@@ -4,19 +4,19 @@ import { learningRateAt } from './learning-rate.ts'
 
 export interface SftOptions {
   readonly learner: Learner
-  /** The batch of each step, in order; drawn lazily. */
+  /** The batch of each step, in order, drawn lazily. */
   readonly batches: Iterable<readonly TrainingSample[]> | AsyncIterable<readonly TrainingSample[]>
-  /** Steps of the schedule; the run ends with it, or when the batches do. */
+  /** Steps of the schedule. The run ends with it, or with the batches. */
   readonly steps: number
   readonly learningRate: number
   /** 0 by default. */
   readonly warmupSteps?: number | undefined
-  /** 1 by default: the rate stays. */
+  /** Default 1, which keeps the rate constant. */
   readonly finalLearningRateFraction?: number | undefined
   /** Betas 0.9 and 0.98, epsilon 1e-8, weight decay 0.01 and gradient norm 1 by default. */
   readonly optimizer?: Partial<Omit<OptimizerSettings, 'learningRate'>> | undefined
   readonly aggregation?: LossAggregation | undefined
-  /** Checked before every step; what was updated until then stays. */
+  /** Checked before every step. Updates made by then stay. */
   readonly signal?: AbortSignal | undefined
   readonly onStep?: ((step: number, metrics: UpdateMetrics) => void) | undefined
 }
@@ -24,7 +24,7 @@ export interface SftOptions {
 export interface SftResult {
   readonly steps: number
   readonly trainedTokens: number
-  /** Loss of each step. */
+  /** The loss of each step. */
   readonly losses: readonly number[]
   readonly weightVersion: number
 }

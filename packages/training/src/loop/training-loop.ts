@@ -15,10 +15,10 @@ import { updatePolicy } from './update-policy.ts'
 
 /** The parts of a run in the order that `trainSelfDriven` calls them. */
 export interface TrainingLoop {
-  /** Restores what is committed and publishes the weights; resolves to the last committed step. */
+  /** Restores the committed state and publishes the weights; resolves to the last committed step. */
   start(): Promise<number>
   trainStep(step: number): Promise<void>
-  /** Ends what goes on, after a stop or an error. */
+  /** Ends all work that is under way, after a stop or an error. */
   stop(): Promise<void>
   readonly evaluations: Evaluations
   result(status: SelfDrivenResult['status']): SelfDrivenResult
@@ -79,7 +79,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     return committed
   }
 
-  /** A run starts from the learner as it is. */
+  /** Begins a run with the learner as it is. */
   async function begin(): Promise<number> {
     if (committed > 0) {
       const message = `Run ${store.path} has no checkpoint at or before step ${committed}; start a new run.`
@@ -139,7 +139,10 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     await record.commit({ step, steps, weightVersion, rollouts, carriedGroups, metrics, startedAt, samples: rows })
   }
 
-  /** Without staleness all samples are of the weights of now. A version is one of this process: an earlier one may have used it for others. */
+  /**
+   * Checks sampled logprobs. Without staleness all samples are of the current weights. A version is valid in this process only, because an
+   * earlier process may have given it to other weights.
+   */
   async function checkSampled(samples: readonly TrainingSample[]): Promise<number | null> {
     const check = { ...training.logprobCheck, temperature: sampling.temperature }
     if (training.maxStaleness === 0) return await checkLogprobs(learner, samples, check)
@@ -147,13 +150,13 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     return await checkLogprobs(learner, own, { ...check, weightVersion: engine.weightVersion() })
   }
 
-  /** Where all rollouts failed, the next start of the run tries the step with new ones. */
+  /** Gives the step up if all its rollouts failed. The next start of the run then tries it with new ones. */
   async function giveUpIfEmpty(step: number, taken: readonly FinishedGroup[]): Promise<void> {
     try {
       const episodes = taken.flatMap((group) => group.episodes)
       record.checkRollouts(step, episodes)
     } catch (error) {
-      // What an outage ended runs again as it was drawn.
+      // Rollouts that an outage ended run again with the same draw.
       if ((error as TrainError).details?.['isOutage']) throw error
       await groups.redraw()
       await record.save(step - 1)
@@ -170,13 +173,13 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
   return { start, trainStep, stop, evaluations, result: record.result }
 }
 
-/** How many steps the groups of a step were drawn before it. */
+/** Numbers of steps between the draw of a step's groups and the step. */
 function stalenessOf(step: number, groups: readonly DrawnGroup[]): { readonly staleness: number; readonly mostStaleness: number } {
   const steps = groups.map(({ admitted }) => step - admitted)
   return { staleness: steps.reduce((sum, each) => sum + each, 0) / steps.length, mostStaleness: Math.max(...steps) }
 }
 
-/** Groups whose first samples were all solved, and the rollouts of them that were not started. */
+/** Counts of groups whose first samples were all solved, and of their rollouts that were not started. */
 function earlyEnds(groups: readonly FinishedGroup[], samplesPerPrompt: number) {
   const notStarted = groups.map(({ episodes }) => samplesPerPrompt - episodes.length).filter((count) => count > 0)
   return { groupsSolved: notStarted.length, notStarted: notStarted.reduce((sum, count) => sum + count, 0) }
@@ -185,7 +188,7 @@ function earlyEnds(groups: readonly FinishedGroup[], samplesPerPrompt: number) {
 const defined = (metrics: Readonly<Record<string, number | null | undefined>>): Record<string, number> =>
   Object.fromEntries(Object.entries(metrics).flatMap(([name, value]) => (value == null ? [] : [[name, value]])))
 
-/** The warm-up in steps, where it was given as a part of all. */
+/** Converts a warm-up given as a fraction to steps. */
 function withWarmup(training: TrainingSettings, steps: number): TrainingSettings {
   return training.warmupFraction === null ? training : { ...training, warmupSteps: Math.round(training.warmupFraction * steps) }
 }
@@ -205,7 +208,7 @@ const groupsOfOne = (step: number, { metrics }: Batch, episodes: readonly Episod
 const notFilled = (step: number, { metrics }: Batch, { teachingPrompts }: TrainingSettings) =>
   `Of the ${metrics.groups} groups of step ${step}, the most that training.maxPrompts allows, ${metrics.groupsWithVariance} teach and not the ${teachingPrompts} of training.teachingPrompts; the step trains those, and so do later ones, of which this is not said again. Take tasks that the policy solves sometimes, or less in training.teachingPrompts.`
 
-/** More samples are no remedy for what fails. */
+/** Adding samples does not remedy failures. */
 function remedyOf(episodes: readonly Episode[], otherwise: string): string {
   const failures = countFailures(episodes.map(toEndedRollout))
   if (failures.length === 0) return otherwise

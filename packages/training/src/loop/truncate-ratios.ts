@@ -1,11 +1,11 @@
 import type { TrainingSample } from '@aworld-train/protocol'
 
-/** The greatest ratio that a token of earlier weights begins the updates of a step with. */
+/** The greatest ratio that a token of earlier weights may have at the start of a step's updates. */
 export const greatestRatio = 2
 
 export interface TruncatedSamples {
   readonly samples: readonly TrainingSample[]
-  /** Trained tokens whose ratio was greater. */
+  /** Number of trained tokens whose ratio was greater. */
   readonly truncated: number
 }
 

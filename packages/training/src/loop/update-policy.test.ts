@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { updatePolicy } from './update-policy.ts'
 
-/** A learner that keeps what it trains, and whose logprob of any token is -1. */
+/** A learner that keeps its training batches and gives every token the logprob -1. */
 function keepingLearner() {
   const requests: UpdateRequest[] = []
   const learner = {

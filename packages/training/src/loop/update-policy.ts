@@ -6,11 +6,11 @@ import { truncateRatios } from './truncate-ratios.ts'
 
 export interface UpdateInput {
   readonly learner: Learner
-  /** Needed where `klCoefficient` is not 0. */
+  /** Required if `klCoefficient` is not 0. */
   readonly reference?: Pick<Learner, 'logprobs'> | undefined
   readonly groups: readonly (readonly TrainingSample[])[]
   readonly settings: TrainingSettings
-  /** The one in the box where it is left out. */
+  /** Default: the loss in the box. */
   readonly loss?: PolicyLoss | null | undefined
   readonly learningRate: number
   readonly temperature: number
@@ -18,18 +18,18 @@ export interface UpdateInput {
 
 export interface UpdateSummary {
   readonly updates: number
-  /** Tokens that carried loss in the first pass, counted by the loss; later passes train the same ones again. */
+  /** Tokens with loss in the first pass, as the loss counted them. Later passes train the same tokens again. */
   readonly trainedTokens: number
-  /** Of the trained tokens, the part whose ratio was truncated; `null` where all are of the weights that the updates began with. */
+  /** Fraction of the trained tokens whose ratio was truncated; `null` if all are of the weights that the updates began with. */
   readonly truncatedRatios: number | null
   readonly metrics: MeanMetrics
-  /** What the loss had in the first pass, where the learner keeps it: of the trained tokens of each sample, by `sampleKey`. */
+  /** Logprobs of the loss in the first pass, if the learner keeps them: those of each sample's trained tokens, by `sampleKey`. */
   readonly logprobs: ReadonlyMap<string, Float32Array>
 }
 
 type MeanMetrics = Omit<UpdateMetrics, 'trainedTokens' | 'logprobs' | 'named'> & Readonly<Record<`loss/${string}`, number>>
 
-/** Goes over the batch of a step `passes` times, `promptsPerUpdate` groups an update, in the order of the groups. */
+/** Goes over the batch of a step `passes` times, with `promptsPerUpdate` groups an update, in the order of the groups. */
 export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
   const { learner, groups, settings, learningRate, loss } = input
   const { clipLow, clipHigh, klCoefficient, entropyCoefficient, aggregation } = settings
@@ -72,7 +72,7 @@ export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
   return { updates: seen.length, trainedTokens, truncatedRatios, metrics: summarizeUpdates(seen), logprobs }
 }
 
-/** Without staleness every token is of the weights of now, and its ratio is 1. */
+/** Truncates the ratios of a batch. Without staleness every token is of the current weights, and its ratio is 1. */
 async function withTruncatedRatios({ learner, settings, temperature }: UpdateInput, samples: readonly TrainingSample[]) {
   if (settings.maxStaleness === 0) return { samples, truncated: 0 }
   const rows = samples.map((sample) => sample.tokenIds)
@@ -87,7 +87,7 @@ async function referenceLogprobs({ reference, settings, temperature }: UpdateInp
   )
 }
 
-/** Means over updates, weighted by their tokens; `gradNorm` and what a loss of one's own names over the updates. */
+/** Means over updates, weighted by their tokens. `gradNorm` and metrics that a loss of one's own names are means over the updates. */
 export function summarizeUpdates(seen: readonly UpdateMetrics[]): MeanMetrics {
   const tokens = seen.reduce((sum, { trainedTokens }) => sum + trainedTokens, 0)
   const weighted = (key: 'loss' | 'clipFraction' | 'entropy' | 'kl') =>

@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** Work under way that its starter may not wait for. */
+/** Tracks work whose starter may not wait for it. */
 export interface Work {
-  /** What `start` resolves to. Where it rejects and nobody listens, the process goes on. */
+  /** Resolves to the result of `start`. If it rejects and nobody listens, the process continues. */
   run<T>(start: () => Promise<T>): Promise<T>
-  /** Resolves when nothing is under way, nor was started by what followed it at once. */
+  /** Resolves when no work is under way, not even work that was started right after the last ended. */
   settled(): Promise<void>
 }
 

@@ -24,13 +24,13 @@ export abstract class TrainerProcessor {
   abstract checkReward(rewardFunc?: unknown): unknown
   abstract checkConfig(config?: unknown): unknown
 
-  /** Runs the agent over a dataset without training; a processor that cannot do it leaves this out. */
+  /** Runs the agent over a dataset without training. A processor that cannot do that leaves it out. */
   inference?(dataset: unknown, signal?: AbortSignal): unknown
 
-  /** Called when a training or inference has ended in any way; closes what is still open. */
+  /** Called when a training or inference has ended in any way. Closes everything that is still open. */
   close?(): unknown
 
-  /** Writes what a training would start with, has it checked, and starts nothing; a processor that cannot do it leaves this out. */
+  /** Writes the plan of a training, has it checked, and starts nothing. A processor that cannot do that leaves it out. */
   dryRun?(signal?: AbortSignal): unknown
 }
 

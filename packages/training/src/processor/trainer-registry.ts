@@ -2,7 +2,7 @@ import { didYouMean } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { TrainerProcessor, type TrainerProcessorClass } from './trainer-processor.ts'
 
-/** Names of trainers and their classes; the owner of the registry passes it on. */
+/** Trainer classes by name. The owner of the registry passes it on. */
 export interface TrainerRegistry {
   readonly processors: Map<string, TrainerProcessorClass>
 }
@@ -13,7 +13,7 @@ export function createTrainerRegistry(entries: Iterable<readonly [string, Traine
   return registry
 }
 
-/** Adds a trainer; CONFIG_INVALID for a name that is taken or a class that is no TrainerProcessor. */
+/** Adds a trainer. Throws CONFIG_INVALID for a name that is taken or a class that is no TrainerProcessor. */
 export function registerProcessor(registry: TrainerRegistry, trainEngineName: string, trainType: TrainerProcessorClass): void {
   if (typeof trainEngineName !== 'string' || trainEngineName.trim() === '') {
     throw new TrainError('CONFIG_INVALID', 'A trainer needs a name; pass a non-empty string as trainEngineName.')
@@ -33,12 +33,12 @@ export function registerProcessor(registry: TrainerRegistry, trainEngineName: st
   registry.processors.set(trainEngineName, trainType)
 }
 
-/** Removes a trainer; says whether there was one. */
+/** Removes a trainer. Returns whether there was one. */
 export function unregisterProcessor(registry: TrainerRegistry, trainEngineName: string): boolean {
   return registry.processors.delete(trainEngineName)
 }
 
-/** Creates the named trainer; TRAINER_UNKNOWN lists the names there are. */
+/** Creates the named trainer. TRAINER_UNKNOWN lists the existing names. */
 export function createProcessor(registry: TrainerRegistry, trainEngineName: string, runPath: string): TrainerProcessor {
   const processor = registry.processors.get(trainEngineName)
   if (processor) return new processor(runPath)

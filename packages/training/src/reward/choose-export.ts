@@ -8,7 +8,9 @@ export interface ChosenExport {
   readonly value: RewardFunction | DefinedReward
 }
 
-/** The named export, or without a name: the default, the one named as the file, the only reward. MODULE_INVALID otherwise. */
+/**
+ * Chooses the named export or, without a name, the default, the one named as the file, or the only reward. Throws MODULE_INVALID otherwise.
+ */
 export function chooseExport(module: Readonly<Record<string, unknown>>, path: string, exportName: string | null): ChosenExport {
   const rewards = Object.keys(module).filter((name) => isReward(module[name]))
   if (exportName !== null) {

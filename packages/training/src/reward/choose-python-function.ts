@@ -7,8 +7,8 @@ import type { RewardReference } from './reward-module.ts'
 const parameters = '(data_source, solution_str, ground_truth, extra_info=None)'
 
 /**
- * The named function, or without a name: the one named as the file, verl's `compute_score`, the only one. MODULE_INVALID
- * lists what the file has, and says how a function must take its values.
+ * Chooses the named function or, without a name, the one named as the file, verl's `compute_score`, or the only one. MODULE_INVALID lists
+ * the functions of the file and how one must take its values.
  */
 export function choosePythonFunction(functions: readonly PythonFunction[], { path, exportName }: RewardReference): PythonFunction {
   const ownFunctions = functions.filter((each) => each.own)

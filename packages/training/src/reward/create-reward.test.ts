@@ -139,7 +139,7 @@ describe('a reward by path', () => {
     ['exits', 'process.exit(3)', 'REWARD_PROCESS_DIED', 'code 3'],
   ])('%s: is refused, and the next call works', async (name, body, code, named) => {
     const path = reward(`let first = true\nexport function ${name}(): unknown {\n  if (globalThis.calm) return 1\n${body}\n}\n`)
-    // Short only where it is to pass: a machine at work takes its time.
+    // The limit is short only for a reward that must exceed it, because a busy machine takes its time.
     const limits = { baseDirectory: directory, timeoutMs: code === 'REWARD_TIMEOUT' ? 300 : 20_000, memoryMb: 64 }
     const created = await createReward(`${path}#${name}`, limits)
     try {

@@ -12,19 +12,22 @@ import { createWorkerReward } from './worker-reward.ts'
 export type RewardSource = RewardFunction | DefinedReward | Reward | string
 
 export interface CreateRewardOptions {
-  /** For one call, 30,000 by default; the clock starts when the reward does. */
+  /** Milliseconds for one call, 30,000 by default. The clock starts with the reward. */
   readonly timeoutMs?: number | undefined
-  /** Heap of the worker that runs a reward given by path, 256 by default; for Python what it takes beside its imports. */
+  /** Heap of the worker for a reward given by path, 256 by default. For Python, memory beside its imports. */
   readonly memoryMb?: number | undefined
   /** `answer` (default): the final assistant text. `full-response`: everything after the task, tool text included. */
   readonly rewardInput?: RewardInputKind | undefined
-  /** What relative paths are relative to; the working directory by default. */
+  /** Base folder for relative paths; the working directory by default. */
   readonly baseDirectory?: string | undefined
   /** The interpreter for a reward in Python; by default AWORLD_TRAIN_PYTHON, else `python3`. */
   readonly python?: string | undefined
 }
 
-/** A Reward from any source. A path is loaded at once, in a worker or a Python process: MODULE_INVALID when it names nothing callable. */
+/**
+ * Creates a Reward from any source. A path is loaded at once, in a worker or a Python process. Throws MODULE_INVALID if it names nothing
+ * callable.
+ */
 export async function createReward(source: RewardSource, options: CreateRewardOptions = {}): Promise<Reward> {
   const { timeoutMs = 30_000, memoryMb = 256, rewardInput = 'answer', baseDirectory = '.' } = options
   if (typeof source === 'string') {

@@ -1,6 +1,6 @@
 import type { RewardInput } from '@aworld-train/core'
 
-/** What a reward may return: a finite number, or one with named scores beside it; `null` abstains, so that the episode is not trained and in no mean. */
+/** Result of a reward: a finite number, or one with named scores. `null` abstains, so that the episode is not trained and is in no mean. */
 export type RewardValue = number | null | { readonly reward: number | null; readonly scores?: Readonly<Record<string, number>> | undefined }
 
 /** AWorld's positional form. `solutionStr` is the final assistant text, '' when there is none. */
@@ -23,7 +23,7 @@ export interface DefinedReward {
   readonly score: RichRewardFunction
 }
 
-/** A reward that sees the whole episode: `defineReward(({ task, episode, answer }) => …)`. */
+/** Makes a reward that sees the whole episode: `defineReward(({ task, episode, answer }) => …)`. */
 export function defineReward(score: RichRewardFunction, name = score.name || 'reward'): DefinedReward {
   return { kind: mark, name, score }
 }

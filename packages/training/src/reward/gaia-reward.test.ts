@@ -15,7 +15,7 @@ const functions: Record<string, (...args: never[]) => unknown> = {
   gaia_reward_func: gaiaRewardFunc,
 }
 
-/** As the golden script writes what JSON has no word for. */
+/** Encodes values that JSON cannot express as the golden script does. */
 function encode(run: () => unknown): unknown {
   try {
     const value = run()

@@ -8,7 +8,7 @@ export interface InlineRewardOptions {
   readonly call: (input: RewardInput) => unknown
 }
 
-/** A reward in this process. Its deadline is kept only while it awaits: code that never yields blocks the process. */
+/** A reward in this process. Its deadline works only while it awaits; code that never yields blocks the process. */
 export function createInlineReward({ name, timeoutMs, call }: InlineRewardOptions): Reward {
   return {
     name,

@@ -7,7 +7,7 @@ export interface PythonCallInput<Outcome> {
   readonly toOutcome: (end: PythonEnd) => Outcome
 }
 
-/** How a call ended: answered, over its deadline in a process that no longer answers, or with its process. */
+/** How a call ended: with an answer, over its deadline in a process that no longer answers, or with its process. */
 export type PythonEnd =
   | PythonAnswer
   | { readonly kind: 'unresponsive' }
@@ -15,7 +15,7 @@ export type PythonEnd =
   | { readonly kind: 'closed' }
 
 export interface PythonCallsOptions {
-  /** Starts a process whose function is chosen and ready; rejects with what every queued call then ends with. */
+  /** Starts a process whose function is chosen and ready. If it rejects, every queued call ends with that error. */
   readonly start: () => Promise<StartedFunction>
   readonly first: StartedFunction
   readonly timeoutMs: number
@@ -28,7 +28,7 @@ export interface StartedFunction {
 }
 
 export interface PythonCalls {
-  /** Rejects with the signal's reason, or with what starting a process threw. */
+  /** Rejects with the signal's reason, or with the error of starting a process. */
   call<Outcome>(input: PythonCallInput<Outcome>): Promise<Outcome>
   /** Ends every call that is queued or running as `closed`. */
   close(): Promise<void>
@@ -39,26 +39,26 @@ interface Call {
   readonly input: PythonCallInput<unknown>
   readonly end: (end: PythonEnd) => void
   readonly fail: (error: unknown) => void
-  /** Whether it was running when a process died, and therefore runs alone. */
+  /** Whether it was running when a process died and therefore runs alone. */
   alone: boolean
 }
 
-/** One process and what runs in it. */
+/** One process and the calls that run in it. */
 interface Lane {
   readonly process: PythonProcess
   readonly running: Map<number, { readonly call: Call; readonly timer: NodeJS.Timeout }>
 }
 
-/** Calls at once: in threads of the process, and in its event loop. */
+/** Most calls at once, in threads of the process and in its event loop. */
 const threads = 8
 const asyncCalls = 32
 /** How much longer than its own deadline a process may take to answer. */
 const graceMs = 2000
 
 /**
- * Runs calls in one process, several at once. When a call blocks a thread beyond its deadline, the process takes no more calls:
- * the others in it may end there, and later ones go to a new process. When a process dies or stops answering, each of its calls
- * runs again with no other beside it; a call that fails in this way while it runs alone gets that failure as its outcome.
+ * Runs calls in one process, several at once. When a call blocks a thread beyond its deadline, the process takes no more calls: the others
+ * in it may end there, and later ones go to a new process. When a process dies or stops answering, each of its calls runs again alone. A
+ * call that fails in this way while alone gets that failure as its outcome.
  */
 export function createPythonCalls({ start, first, timeoutMs, memoryMb }: PythonCallsOptions): PythonCalls {
   const limit = first.chosen.async ? asyncCalls : threads

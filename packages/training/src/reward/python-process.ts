@@ -8,7 +8,7 @@ import { plainValue } from '../dataset/plain-value.ts'
 /** A callable of the user's file. */
 export interface PythonFunction {
   readonly name: string
-  /** Defined in the file, not imported into it. */
+  /** Whether it is defined in the file, rather than imported into it. */
   readonly own: boolean
   readonly signature: string
   readonly async: boolean
@@ -44,14 +44,14 @@ export interface PythonChoice {
   readonly use: string
   readonly byKeyword: boolean
   readonly threads: number
-  /** Memory that the process may use beyond what it used after loading the file. */
+  /** Memory that the process may use in addition to its use after loading the file. */
   readonly memoryMb: number
 }
 
 /** A Python process that has loaded the user's file. Its owner closes it. */
 export interface PythonProcess {
   readonly functions: readonly PythonFunction[]
-  /** Chooses the function; calls may be sent from now on. */
+  /** Chooses the function. Calls may be sent after this. */
   use(choice: PythonChoice, listener: PythonListener): void
   call(call: PythonCall): void
   cancel(id: number): void
@@ -60,7 +60,7 @@ export interface PythonProcess {
 
 export interface PythonListener {
   onAnswer(answer: PythonAnswer): void
-  /** Called when the process has ended without `close`; `why` reads as "it was …", and `output` is the end of what it printed. */
+  /** Called when the process has ended without `close`. `why` reads as "it was …", and `output` is the end of its output. */
   onExit(why: string, output: string): void
 }
 
@@ -68,10 +68,10 @@ const startTimeoutMs = 120_000
 const outputCharacters = 4000
 const script = fileURLToPath(new URL('../../python/reward_worker.py', import.meta.url))
 
-/** AWORLD_TRAIN_PYTHON, else what `python3` is on PATH. */
+/** AWORLD_TRAIN_PYTHON, else the `python3` on PATH. */
 const defaultPython = () => process.env['AWORLD_TRAIN_PYTHON'] || (process.platform === 'win32' ? 'python' : 'python3')
 
-/** Starts Python and loads a file in it; MODULE_INVALID where there is no Python, or the file cannot be loaded. */
+/** Starts Python and loads a file in it. Throws MODULE_INVALID if there is no Python or the file cannot be loaded. */
 export async function startPython(path: string, python: string = defaultPython()): Promise<PythonProcess> {
   const child = spawn(python, ['-X', 'utf8', '-B', '-u', script, path], { env: environment(), stdio: ['pipe', 'pipe', 'pipe'] })
   let output = ''
@@ -79,7 +79,7 @@ export async function startPython(path: string, python: string = defaultPython()
     output = (output + text).slice(-outputCharacters)
     process.stderr.write(text)
   })
-  // Between calls the child must not keep this process alive; a failed write to a child that has ended shows as its exit.
+  // Between calls the child must not keep this process alive. A failed write to a child that has ended shows as its exit.
   child.stdin.on('error', () => {})
   for (const handle of [child, ...child.stdio]) (handle as { unref?: () => void } | null)?.unref?.()
 
@@ -135,7 +135,7 @@ export async function startPython(path: string, python: string = defaultPython()
 
 type LoadReply = { readonly kind: 'loaded'; readonly functions: readonly PythonFunction[] } | ({ readonly kind: 'failed' } & PythonFailure)
 
-/** An exception in one line, with the place in the user's code. */
+/** Describes an exception in one line, with the place in the user's code. */
 export function described({ message, where }: { readonly message: string; readonly where: string | null }): string {
   return where === null ? message : `${message} (${where})`
 }
@@ -145,7 +145,7 @@ const lastLine = (output: string) => {
   return line ? ` It last wrote: ${line}` : ''
 }
 
-/** The variables of this process, without those that are its own: tokens and addresses of a run, and settings of Node and npm. */
+/** The variables of this process except its own: tokens and addresses of a run, and settings of Node and npm. */
 function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:AWORLD_TRAIN_|NODE_|npm_|VITEST)/i.test(name)))
 }

@@ -18,8 +18,8 @@ export interface PythonRewardOptions {
 }
 
 /**
- * A function of a Python file, in a process of its own. REWARD_TIMEOUT for a call over its deadline, REWARD_FAILED for one
- * that raises or ends its process, REWARD_INVALID for what is no score; MODULE_INVALID where the file names no reward.
+ * A function of a Python file, in a process of its own. Throws REWARD_TIMEOUT for a call over its deadline, REWARD_FAILED for one that
+ * raises or ends its process, REWARD_INVALID for a result that is no score, and MODULE_INVALID if the file names no reward.
  */
 export async function createPythonReward(options: PythonRewardOptions): Promise<Reward> {
   const { reference, timeoutMs, memoryMb, rewardInput } = options
@@ -86,7 +86,7 @@ async function startChosen({ reference, python }: PythonRewardOptions): Promise<
   }
 }
 
-/** The four values in verl's order: the same that a positional function of TypeScript gets. */
+/** The four values in verl's order, the same that a positional function of TypeScript gets. */
 function toArguments(input: RewardInput, rewardInput: RewardInputKind): readonly unknown[] {
   const { task, episode, answer } = toWorkerInput(input, false)
   return [task.dataSource, solutionText(episode, rewardInput), answer.groundTruth ?? null, task.extraInfo]

@@ -1,7 +1,7 @@
 const wideSpace = '\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000'
-/** What Python's `str.isspace` and `\s` take for white space: JavaScript's lack U+001C to U+001F and U+0085, and add U+FEFF. */
+/** The white space of Python's `str.isspace` and `\s`. JavaScript's lack U+001C to U+001F and U+0085, and add U+FEFF. */
 const space = `\\t-\\r\\x1c-\\x20${wideSpace}`
-/** What `float` strips; it keeps U+001C to U+001F. */
+/** The white space that `float` strips. It keeps U+001C to U+001F. */
 const floatSpace = `\\t-\\r ${wideSpace}`
 const anySpace = new RegExp(`[${space}]`, 'g')
 const outerSpace = new RegExp(`^[${space}]+|[${space}]+$`, 'g')
@@ -34,7 +34,7 @@ export function parsePythonFloat(text: string): number | null {
   return decimal.test(plain) ? Number(plain.replaceAll('_', '')) : null
 }
 
-/** The ASCII digit of a decimal digit of another script: those stand in runs of ten, zero first. */
+/** Converts a decimal digit of another script to ASCII. Such digits are in runs of ten, zero first. */
 function asciiDigit(character: string): string {
   let point = character.codePointAt(0)!
   if (!isDecimalDigit(point)) return character

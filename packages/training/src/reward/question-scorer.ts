@@ -1,24 +1,24 @@
 import { parsePythonFloat, removeSpace } from './python-text.ts'
 
-/** The number in a text, without `$`, `%` and `,`; infinity where there is none (AWorld's normalize_number_str). */
+/** Parses the number in a text, without `$`, `%` and `,`; infinity if there is none (AWorld's normalize_number_str). */
 export function normalizeNumberStr(numberStr: string): number {
   return parsePythonFloat(numberStr.replace(/[$%,]/g, '')) ?? Number.POSITIVE_INFINITY
 }
 
-/** Parts of a text between any of the characters (AWorld's split_string). */
+/** Splits a text at any of the characters (AWorld's split_string). */
 export function splitString(text: string, charList: readonly string[] = [',', ';']): string[] {
   return text.split(new RegExp(`[${charList.join('')}]`))
 }
 
-/** Lower case, without white space and, unless told otherwise, ASCII punctuation (AWorld's normalize_str). */
+/** Lower-cases a text and removes white space and, by default, ASCII punctuation (AWorld's normalize_str). */
 export function normalizeStr(inputStr: string, removePunct = true): string {
   const lower = removeSpace(inputStr).toLowerCase()
   return removePunct ? lower.replace(/[!-/:-@[-`{-~]/g, '') : lower
 }
 
 /**
- * Whether an answer is right by GAIA's rules: as a number where the truth is one, element by element where it has
- * commas or semicolons, else as text. TypeError for a truth that is neither text nor a number.
+ * Whether an answer is right by GAIA's rules: as a number if the truth is one, element by element if it has commas or semicolons, else as
+ * text. Throws TypeError for a truth that is neither text nor a number.
  */
 export function questionScorer(modelAnswer: string | null, groundTruth: unknown): boolean {
   const answer = modelAnswer ?? 'None'

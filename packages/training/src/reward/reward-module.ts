@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { basename, extname, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 
-/** A module and, where it was named, one of its exports. */
+/** A module and, if it was named, one of its exports. */
 export interface RewardReference {
   /** Absolute. */
   readonly path: string
@@ -10,7 +10,7 @@ export interface RewardReference {
   readonly exportName: string | null
 }
 
-/** Reads `./reward.ts#name` or `./reward.py#name`; MODULE_INVALID where there is no such file. */
+/** Parses `./reward.ts#name` or `./reward.py#name`. Throws MODULE_INVALID if the file does not exist. */
 export function toRewardReference(source: string, baseDirectory: string): RewardReference {
   const hash = source.lastIndexOf('#')
   const path = resolve(baseDirectory, hash < 0 ? source : source.slice(0, hash))
@@ -30,7 +30,7 @@ export function toRewardReference(source: string, baseDirectory: string): Reward
 /** Whether a reward is a function of a Python file. */
 export const isPythonReward = ({ path }: RewardReference): boolean => extname(path) === '.py'
 
-/** The name that a module's export goes by when none was given. */
+/** The default name of a module's export, made from the name of the file. */
 export function fileNameAsExport(path: string): string {
   return basename(path, extname(path)).replace(/[-_]+(\w)/g, (_, letter: string) => letter.toUpperCase())
 }

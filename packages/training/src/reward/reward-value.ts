@@ -1,7 +1,10 @@
 import { isRecord, type RewardOutput } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 
-/** What a reward returned, checked: a finite number, `null` where it abstains, or `{ reward, scores }` of these; else REWARD_INVALID. */
+/**
+ * Checks the result of a reward: a finite number, `null` if it abstains, or `{ reward, scores }` of these. Throws REWARD_INVALID for any
+ * other.
+ */
 export function toRewardOutput(value: unknown, name: string): RewardOutput {
   if (value === null) return { reward: null, scores: {} }
   if (typeof value === 'number') return { reward: finite(value, name, 'returned'), scores: {} }
@@ -34,7 +37,7 @@ function invalid(value: unknown, name: string, what: string): TrainError {
   )
 }
 
-/** A short account of any value: its type and its first characters. */
+/** Describes any value briefly: its type and its first characters. */
 export function describe(value: unknown): string {
   if (value === undefined || value === null) return `${value}`
   if (typeof value === 'number') return `${value}`

@@ -6,7 +6,7 @@ import { isDefinedReward } from './define-reward.ts'
 import { describe } from './reward-value.ts'
 import { type RewardInputKind, solutionText } from './solution-text.ts'
 
-/** What the worker is started with. */
+/** Start data of the worker. */
 export interface RewardWorkerData {
   readonly path: string
   readonly exportName: string | null
@@ -57,7 +57,7 @@ async function serve(): Promise<void> {
   }
 }
 
-/** A number or a small object crosses as it is; anything else as a description, so that its size has a bound. */
+/** Sends a number or a small object as it is, and anything else as a description, so that its size is bounded. */
 function send(id: number, value: unknown): void {
   if (!isSmall(value)) {
     reply({ kind: 'unsendable', id, description: describe(value) })

@@ -1,10 +1,10 @@
 import type { RewardInput } from '@aworld-train/core'
 import type { Episode } from '@aworld-train/protocol'
 
-/** Characters of one episode that a worker is sent; what is longer is cut. */
+/** Most characters of one episode that a worker is sent. Longer ones are cut. */
 const maxMessageCharacters = 1_000_000
 
-/** The episode as a worker gets it: whole for a rich reward; without turns for a positional one, or where the text is over the bound. */
+/** The episode that a worker gets: whole for a rich reward; without turns for a positional one, or if the text exceeds the bound. */
 export function toWorkerInput(input: RewardInput, rich: boolean): RewardInput {
   const { task, episode, answer } = input
   const size = episode.messages.reduce((sum, { content }) => sum + (content?.length ?? 0), episode.answer?.length ?? 0)

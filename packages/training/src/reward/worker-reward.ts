@@ -25,13 +25,13 @@ interface Pending {
 
 const startTimeoutMs = 30_000
 const memoryCheckMs = 20
-/** Calls that end sooner are not looked at: nearly all. */
+/** Calls that end sooner, which are nearly all, are not measured. */
 const memoryCheckAfterMs = 100
 const endMs = 1_000
 
 /**
- * A reward in a worker thread of its own, one call at a time. A call over its time or memory ends the worker
- * (REWARD_TIMEOUT, REWARD_FAILED); the next call gets a new one. MODULE_INVALID where the module names no reward.
+ * A reward in a worker thread of its own, one call at a time. A call over its time or memory ends the worker (REWARD_TIMEOUT,
+ * REWARD_FAILED), and the next call gets a new one. Throws MODULE_INVALID if the module names no reward.
  */
 export async function createWorkerReward(options: WorkerRewardOptions): Promise<Reward> {
   const { reference, timeoutMs } = options
@@ -61,7 +61,7 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
   async function scoreIn({ thread }: StartedWorker, { id, input, signal }: Pending): Promise<RewardOutput> {
     const { promise, resolve, reject } = Promise.withResolvers<RewardWorkerReply>()
     const tooMuch = (cause?: unknown) => failed(input, `it used more than ${options.memoryMb} MB`, cause)
-    // Resource limits bound the heap; buffers lie outside it. A worker that has just ended has no statistics.
+    // Resource limits bound the heap, and buffers are outside it. A worker that has just ended has no statistics.
     const look = () =>
       thread.getHeapStatistics().then(
         ({ external_memory }) => external_memory > options.memoryMb * 2 ** 20 && reject(tooMuch()),
@@ -152,7 +152,7 @@ async function startWorker({ reference, rewardInput, memoryMb }: WorkerRewardOpt
     const reply = await withDeadline(promise, startTimeoutMs, () => invalid(`it did not load within ${startTimeoutMs} ms`))
     if (reply.kind === 'ready') {
       thread.removeAllListeners('error').removeAllListeners('exit')
-      // Between calls a failure only shows in the next call, which then finds the worker gone.
+      // Between calls a failure shows only in the next call, which finds the worker gone.
       thread.on('error', () => {})
       thread.unref()
       return { thread, name: reference.exportName ?? reply.name, rich: reply.rich }
@@ -167,7 +167,7 @@ async function startWorker({ reference, rewardInput, memoryMb }: WorkerRewardOpt
   }
 }
 
-/** A thread that waits for calls ends by itself, unless something of the user's keeps it: that is ended. */
+/** Ends a worker. A thread that waits for calls ends by itself; one that user code keeps alive is terminated. */
 async function endWorker(thread: Worker): Promise<void> {
   if (thread.threadId === -1) return
   const { promise, resolve } = Promise.withResolvers<void>()

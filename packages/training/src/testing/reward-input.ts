@@ -1,7 +1,7 @@
 import type { RewardInput } from '@aworld-train/core'
 import type { Episode, Message } from '@aworld-train/protocol'
 
-/** What a reward gets for an episode whose last message is its answer. */
+/** The input of a reward for an episode whose last message is its answer. */
 export function rewardInput(
   messages: readonly Message[] = [{ role: 'assistant', content: 'gold' }],
   groundTruth: unknown = 'gold',
