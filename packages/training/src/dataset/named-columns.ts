@@ -28,7 +28,7 @@ export const namedColumns: ReadonlySet<string> = new Set([
   'interaction_kwargs',
 ])
 
-/** The columns of a row that are read: of each thing the first that has a value, or else the first that is there. */
+/** The columns that are read from a row: for each thing the first that has a value, or else the first that exists. */
 export interface ChosenColumns {
   readonly prompt: string | undefined
   /** Alpaca's `instruction`, which `input` continues; `null` where the prompt is in one column. */
@@ -38,11 +38,11 @@ export interface ChosenColumns {
   readonly files: string | undefined
   readonly dataSource: string | undefined
   readonly extraInfo: string | undefined
-  /** Columns that are not read, each with the one that is. */
+  /** Columns that are not read, each with the one that is read in its place. */
   readonly unused: readonly (readonly [unused: string, used: string])[]
 }
 
-/** Chooses the columns to read. `promptKey` is the one that a person has chosen for the prompt. */
+/** Chooses the columns to read. `promptKey` is the user's choice for the prompt. */
 export function chooseColumns(row: Row, promptKey: string | undefined): ChosenColumns {
   const unused: [string, string][] = []
   const read = (name: string) => (name === 'reward_model' ? groundTruthOf(row[name]) : row[name])

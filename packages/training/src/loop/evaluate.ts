@@ -109,7 +109,7 @@ export function evaluationMetrics({
   }
 }
 
-/** Throws EVALUATION_FAILED where every rollout failed: a mean of nothing says nothing of the policy. */
+/** Throws EVALUATION_FAILED if every rollout failed: a mean of nothing says nothing about the policy. */
 export function requireResults({
   name,
   rollouts,
@@ -123,7 +123,7 @@ export function requireResults({
   })
 }
 
-/** A task and its rollouts in an evaluation; `null` stands for a rollout without a result. */
+/** A task and its rollouts in an evaluation. `null` is a rollout without a result. */
 export interface EvaluatedTask {
   readonly task: TrainingTask
   readonly episodes: readonly (EndedRollout | null)[]
@@ -132,8 +132,8 @@ export interface EvaluatedTask {
 type Summarized = Pick<EvaluationPlan, 'name' | 'step' | 'sampling' | 'kindKey'>
 
 /**
- * Mean reward over tasks. What the infrastructure failed counts as failed and in no mean, as does a rollout without a result; one
- * whose reward abstained is in no mean; another one without a reward counts as 0.
+ * Summarizes an evaluation by its mean reward over tasks. A rollout that the infrastructure failed, or that has no result, counts as failed
+ * and is in no mean. One whose reward abstained is in no mean. Any other rollout without a reward counts as 0.
  */
 export function summarizeTasks(plan: Summarized, groups: readonly EvaluatedTask[]): EvaluationResult {
   const counted = groups

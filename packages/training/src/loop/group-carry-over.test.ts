@@ -43,7 +43,7 @@ const makeConfig = (training: object) =>
 
 type Store = ReturnType<typeof createMemoryStore>
 
-/** Runs rollouts beside each other; every third group takes as long as several steps, and the last sample of it longest. */
+/** Runs rollouts concurrently. Every third group takes as long as several steps, and its last sample takes longest. */
 function slowRunner(options: Parameters<typeof createDirectRunner>[0]): RolloutRunner {
   const direct = createDirectRunner(options)
   return {
@@ -190,13 +190,13 @@ describe('groups ahead of their step', () => {
     const committed = store.steps().length
     const died = updates.splice(0)
     const again = createBigramPolicy(9)
-    // The steps after the last checkpoint are repeated. The step that was not committed follows.
+    // No group is slow this time, so other groups are the oldest that are ready.
     const quickRunner = createDirectRunner({ engine: again.engine, store, reward: countUp })
     const second = { learner: dying(again.learner), engine: again.engine, runner: quickRunner }
     left = -1
     const { ledger } = await startProcess(store, {}, second)
     expect(ledger.unexplained).toBe(0)
-    // Steps after the last checkpoint are repeated, then comes the one that was not committed.
+    // The steps after the last checkpoint are repeated. The step that was not committed follows.
     const repeated = died.slice(Math.floor(committed / 4) * 4)
     expect(updates.slice(0, repeated.length)).toEqual(repeated)
   })
@@ -230,7 +230,7 @@ describe('groups ahead of their step', () => {
     expect(status).toBe('finished')
     expect(ledger.unexplained).toBe(0)
     expect(ledger.sampled).toBe([...store.episodes({})].length)
-    // The four groups that failed together have their episodes, and four others in their place.
+    // The four groups that failed together have their episodes, and four others replace them.
     const names = [...store.episodes({ split: 'train' })].map(({ group }) => group)
     expect(new Set(names).size).toBe(steps * 4 + 4)
     expect(new Set(names.filter((name) => /^train\/\d+\.1\//.test(name))).size).toBe(4)
