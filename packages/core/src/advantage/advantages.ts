@@ -8,13 +8,13 @@
 export type AdvantageKind = 'group-relative' | 'group-relative-unscaled' | 'leave-one-out' | 'none'
 
 export interface GroupAdvantages {
-  /** One for each reward. */
+  /** One advantage for each reward. */
   readonly advantages: number[]
-  /** Why the group teaches nothing; `null` when it does. */
+  /** The reason why the group teaches nothing; `null` if it teaches. */
   readonly noGradient: 'group-of-one' | 'zero-variance-group' | null
 }
 
-/** Advantages of one group; a group of one has 0, and so has a group of equal rewards. With `none` every group counts. */
+/** Advantages of one group. A group of one and a group of equal rewards have 0. With `none` every group counts. */
 export function groupAdvantages(rewards: readonly number[], kind: AdvantageKind): GroupAdvantages {
   const zeros = () => rewards.map(() => 0)
   if (kind === 'none') return { advantages: [...rewards], noGradient: null }

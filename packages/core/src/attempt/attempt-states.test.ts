@@ -12,7 +12,7 @@ function setUp({ timeoutMs = 1000, graceMs = 20 } = {}) {
   return { ending, states: createAttemptStates({ attempt, timeoutMs, graceMs }) }
 }
 
-/** Counts in steps, so that each one says what it was set up and torn down as. */
+/** Logs set-ups and tear-downs. A state is named after its place in the log. */
 function counter() {
   const log: string[] = []
   const state: AttemptState<{ name: string }> = {
@@ -58,7 +58,7 @@ test.each([
       throw new Error('no database')
     },
   ],
-  // A limit, thrown in a set-up, is none of the agent's.
+  // A limit that a set-up throws is not the agent's own.
   ['throws a limit', () => Promise.reject(new TrainError('AGENT_LIMIT', 'no database'))],
 ])('a set-up that %s is a fault of the environment, and has no tear-down', async (_, setup) => {
   const { states } = setUp()

@@ -13,9 +13,12 @@ export interface AttemptStatesOptions {
 
 /** The states of one attempt. */
 export interface AttemptStates {
-  /** The first call sets the state up; later calls get the same one. Rejects with ENVIRONMENT_START_FAILED, or with the reason of the attempt's signal. */
+  /**
+   * Sets the state up at the first call; later calls get the same one. Rejects with ENVIRONMENT_START_FAILED, or with the reason of the
+   * attempt's signal.
+   */
   get<State>(definition: AttemptState<State>): Promise<State>
-  /** Tears down what was set up, once; resolves to what went wrong with that. */
+  /** Tears down every state that was set up, once. Resolves to the errors of doing so. */
   close(): Promise<TrainError[]>
 }
 
@@ -51,7 +54,7 @@ export function createAttemptStates({ attempt, timeoutMs, graceMs }: AttemptStat
           () => {},
         )
         ended.catch(() => {})
-        // A set-up that ignores its signal is not waited for; its state is torn down when the set-up ends.
+        // A set-up that ignores its signal is not waited for. Its state is torn down when the set-up ends.
         await withLimit(graceMs, () => started.then(noop, noop))
         await ended
       },
@@ -79,7 +82,7 @@ export function createAttemptStates({ attempt, timeoutMs, graceMs }: AttemptStat
 
 const noop = () => {}
 
-/** Runs with a signal that aborts after `milliseconds`, or with `outer`, and waits no longer than that. */
+/** Runs with a signal that aborts after `milliseconds` or with `outer`, and waits no longer than that. */
 async function withLimit<Value>(milliseconds: number, run: (limit: AbortSignal) => Promise<Value>, outer?: AbortSignal): Promise<Value> {
   const deadline = new AbortController()
   const timer = setTimeout(() => deadline.abort(new Error(`it took more than ${milliseconds} ms`)), milliseconds)

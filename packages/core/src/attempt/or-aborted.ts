@@ -1,4 +1,4 @@
-/** Settles with `pending`, or rejects with the reason of the signal when that aborts first. */
+/** Settles with `pending`, or rejects with the reason of the signal if that aborts first. */
 export function orAborted<Value>(pending: Value | Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)

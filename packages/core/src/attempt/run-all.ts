@@ -1,7 +1,10 @@
 import type { Episode, RolloutRequest } from '@aworld-train/protocol'
 import type { RolloutRunner } from '../contracts/rollout-runner.ts'
 
-/** Runs all of `requests` at once and resolves in their order. When one rejects, the others are stopped and waited for, and its error is what this rejects with. */
+/**
+ * Runs all `requests` at once and resolves in their order. When one rejects, the others are stopped and waited for; then this rejects with
+ * its error.
+ */
 export async function runAll(run: RolloutRunner['run'], requests: readonly RolloutRequest[], signal: AbortSignal): Promise<Episode[]> {
   const others = new AbortController()
   const all = AbortSignal.any([signal, others.signal])

@@ -35,7 +35,9 @@ test.each([
 ])('the prompt ends with the names of the files: %s', (_, input, prompt) => {
   const setup = { commands: ['true'] }
   expect(toAgentTask({ ...task, input, files: ['/data/table.csv', 'data/a, b.txt'], setup })).toEqual({
-    ...{ ...task, files: ['table.csv', 'a, b.txt'], input: prompt },
+    ...task,
+    files: ['table.csv', 'a, b.txt'],
+    input: prompt,
   })
 })
 
@@ -59,6 +61,7 @@ test('a file is read by its name, and by nothing else', async () => {
     ['table.csv', ['table.csv', 'more/table.csv'], /have one name; rename one of them/],
   ] as const)
     await expect(read(name, files && [...files])).rejects.toMatchObject({
-      ...{ code: 'ENVIRONMENT_START_FAILED', message: expect.stringMatching(message) },
+      code: 'ENVIRONMENT_START_FAILED',
+      message: expect.stringMatching(message),
     })
 })

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { type AgentTask, type Message, TrainError, type TrainingTask } from '@aworld-train/protocol'
 
-/** A task's files by the names that they have in the workspace: their last names, which must differ. */
+/** A task's files by their names in the workspace: the last parts of their paths, which must differ. */
 export function filesByName(files: readonly string[], fail: (what: string) => never): Map<string, string> {
   const byName = new Map<string, string>()
   for (const path of files) {
@@ -13,7 +13,7 @@ export function filesByName(files: readonly string[], fail: (what: string) => ne
   return byName
 }
 
-/** A task as its agent and its tools see it: its files by their names in the workspace, which the end of the prompt tells. */
+/** A task as its agent and tools see it. Its files have their names in the workspace, and the end of the prompt lists these. */
 export function toAgentTask({ setup: _, ...task }: Omit<TrainingTask, 'extraInfo'>): AgentTask {
   if (!task.files || task.files.length === 0) return task
   const files = task.files.map((path) => basename(path))
@@ -21,7 +21,7 @@ export function toAgentTask({ setup: _, ...task }: Omit<TrainingTask, 'extraInfo
   return { ...task, files, input: withLine(task.input, line) }
 }
 
-/** Reads a file of a task by its name; `files` are paths below `baseDirectory`, or absolute ones. */
+/** Reads a file of a task by its name. `files` are absolute paths or paths below `baseDirectory`. */
 export async function readTaskFile(
   { id, files = [] }: Pick<TrainingTask, 'id' | 'files'>,
   baseDirectory: string,
@@ -37,10 +37,10 @@ export async function readTaskFile(
   return await readFile(resolve(baseDirectory, path)).catch((cause: unknown) => fail('this machine does not have it', cause))
 }
 
-/** A name as a sentence has it: with quotes where it could be read as more than a name. */
+/** Quotes a name if a sentence with it could be read differently. */
 const written = (name: string): string => (/^[\p{L}\p{N}._()+-]+$/u.test(name) ? name : JSON.stringify(name))
 
-/** The input with a paragraph at the end of what the user said last. */
+/** The input with a paragraph added to the user's last message. */
 function withLine(input: TrainingTask['input'], line: string): TrainingTask['input'] {
   const add = (text: string | null) => `${text ?? ''}\n\n${line}`.trimStart()
   if (typeof input === 'string') return add(input)

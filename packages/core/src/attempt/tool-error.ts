@@ -1,4 +1,4 @@
-/** A tool could not do what it was asked. The message is the result that the model reads, and says what to do instead. */
+/** The error of a tool that could not do its task. The message is the result that the model reads, and names an alternative. */
 export class ToolError extends Error {
   override readonly name = 'ToolError'
 }

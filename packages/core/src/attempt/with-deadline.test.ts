@@ -5,7 +5,7 @@ import { withDeadline } from './with-deadline.ts'
 
 const late = () => new Error('too late')
 
-/** As a process does that is stopped, or that computes. */
+/** Blocks this process, as if it were stopped or busy. */
 function standStill(milliseconds: number): void {
   const until = performance.now() + milliseconds
   while (performance.now() < until);

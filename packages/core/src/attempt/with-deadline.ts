@@ -1,12 +1,14 @@
-/** The longest part of a deadline that a process which stands still loses of it. */
+/** Longest part of a deadline that passes while this process stands still. */
 const longestPartMs = 1_000
 
-/** Settles with `work`, or rejects with `late()` after `milliseconds`; the work is then left to itself. While this process stands still no time passes. */
+/**
+ * Settles with `work`, or rejects with `late()` after `milliseconds` and abandons the work. No time passes while this process stands still.
+ */
 export function withDeadline<Value>(work: PromiseLike<Value>, milliseconds: number, late: () => Error): Promise<Value> {
   const partMs = Math.min(longestPartMs, milliseconds / 10)
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout
-    // A timer that comes late counts as if it came in time: what happened meanwhile is read after it.
+    // A late timer counts as on time, because events of the meantime are read after it.
     const wait = (leftMs: number) => {
       timer = setTimeout(() => (leftMs <= partMs ? reject(late()) : wait(leftMs - partMs)), Math.min(partMs, leftMs))
     }

@@ -1,15 +1,15 @@
 import type { AgentEdge, AgentEndpoint, AgentTask, McpConfig, Message, ToolDefinition, ToolResult } from '@aworld-train/protocol'
 import type { Tools } from './environment.ts'
 
-/** Where an agent's model is: what any OpenAI client needs. */
+/** The data of an agent's model that any OpenAI client needs. */
 export type PolicyEndpoint = Readonly<AgentEndpoint>
 
-/** One agent of a program, as the rollout runner must know it before a rollout starts. */
+/** One agent of a program, with what the rollout runner must know before a rollout starts. */
 export interface AgentDeclaration {
   readonly name: string
-  /** Whether its calls go to the policy in training. Other agents call the endpoint that they name, where no tokens are recorded. */
+  /** Whether its calls go to the policy in training. Other agents call the endpoint that they name; no tokens are recorded there. */
   readonly trainable: boolean
-  /** One of the gateway's models, which is recorded as text and never trained; the rollout's policy where absent. */
+  /** One of the gateway's models, which is recorded as text and never trained. Default: the rollout's policy. */
   readonly model?: string | undefined
   readonly mcpConfig?: McpConfig | undefined
   readonly mcpServers?: readonly string[] | undefined
@@ -17,7 +17,7 @@ export interface AgentDeclaration {
   readonly hiddenTools?: Readonly<Record<string, readonly string[]>> | undefined
   /** Names of its tools that are functions of the program. */
   readonly functions?: readonly string[] | undefined
-  /** Those functions as a model reads them. */
+  /** Definitions of those functions for a model. */
   readonly definitions?: readonly ToolDefinition[] | undefined
 }
 
@@ -26,44 +26,47 @@ export interface BudgetLimits {
   readonly maxToolCalls?: number | undefined
 }
 
-/** One attempt at a task, for what is set up for it. */
+/** One attempt at a task, as its states see it. */
 export interface AttemptContext {
   readonly rollout: string
-  /** From 0; an attempt that failed is made again with the next number. */
+  /** Counted from 0. After a failed attempt, the next one has the next number. */
   readonly attempt: number
   readonly task: AgentTask
-  /** Reads one of `task.files`. Rejects with ENVIRONMENT_START_FAILED where the task has no such file, or it is gone. */
+  /** Reads one of `task.files`. Rejects with ENVIRONMENT_START_FAILED if the task has no such file, or the file is gone. */
   file(name: string): Promise<Buffer>
   /** For `setup`: aborts when the attempt ends or the deadline passes. For `teardown`: aborts when its deadline passes. */
   readonly signal: AbortSignal
 }
 
-/** What each attempt has for itself. The definition is shared, and a state is found by its definition; no two attempts share a state. */
+/** A state that each attempt has for itself. Attempts share the definition, by which a state is found, but never a state. */
 export interface AttemptState<State> {
-  /** Runs once in an attempt, at the first use. A throw or a missed deadline fails the attempt, which may be made again; no reward is given. */
+  /**
+   * Runs once in an attempt, at the first use. A throw or a missed deadline fails the attempt without a reward; the rollout may get another
+   * attempt.
+   */
   readonly setup: (context: AttemptContext) => State | Promise<State>
-  /** Runs once for each set-up that succeeded, when the attempt ends, however it ends. A throw is a warning. */
+  /** Runs once for each successful set-up, when the attempt ends for any reason. A throw is a warning. */
   readonly teardown?: ((state: State, context: AttemptContext) => unknown) | undefined
 }
 
-/** What a running agent may use of its rollout. */
+/** The parts of its rollout that a running agent may use. */
 export interface RolloutContext {
   readonly rollout: string
   readonly attempt: number
   readonly task: AgentTask
-  /** Reads one of `task.files`, as tools find it in their working directory. */
+  /** Reads one of `task.files`, the same that tools find in their working directory. */
   file(name: string): Promise<Buffer>
-  /** Aborts when a budget is spent, the rollout is cancelled or the run stops; its reason is a TrainError. */
+  /** Aborts when a budget is spent, the rollout is cancelled or the run stops. Its reason is a TrainError. */
   readonly signal: AbortSignal
   readonly limits: BudgetLimits
-  /** The endpoint of a trainable agent; for a plain function there is one agent, named `agent`. */
+  /** The endpoint of a trainable agent. A plain function is one agent, named `agent`. */
   policy(agent?: string): PolicyEndpoint
-  /** The leased tools of an agent; none when it declares no servers. Calls are counted, recorded and cancelled here. */
+  /** The leased tools of an agent; none if it declares no servers. Calls through it are counted, recorded and cancelled. */
   tools(agent?: string): Promise<Tools>
-  /** The state of this attempt by its definition, which sets it up at the first call. Rejects with ENVIRONMENT_START_FAILED. */
+  /** The state of this attempt for a definition, set up at the first call. Rejects with ENVIRONMENT_START_FAILED. */
   state<State>(definition: AttemptState<State>): Promise<State>
   recordEdge(edge: AgentEdge): void
-  /** For tools that are not MCP: runs `call`, counts it and keeps its record. */
+  /** Runs `call`, counts it and keeps its record. It is for tools that are not MCP. */
   runTool(
     agent: string,
     call: { id: string; name: string; arguments: string },
@@ -72,14 +75,14 @@ export interface RolloutContext {
 }
 
 export interface AgentAnswer {
-  /** Final answer; `null` when the agent gave none. */
+  /** Final answer; `null` if the agent gave none. */
   readonly answer: string | null
   readonly messages: readonly Message[]
   /** Set by an agent that stopped at its own limit of turns. */
   readonly stopped?: 'turn-limit' | undefined
 }
 
-/** Anything that can be trained: Agent, Swarm and plain functions are turned into this. */
+/** Anything that can be trained. Agent, Swarm and plain functions are converted to this. */
 export interface AgentProgram {
   readonly agents: readonly AgentDeclaration[]
   run(task: AgentTask, context: RolloutContext): Promise<AgentAnswer>

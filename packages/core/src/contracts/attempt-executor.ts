@@ -1,19 +1,21 @@
 import type { AttemptAssignment, AttemptOutcome, OpenToolCall } from '@aworld-train/protocol'
 
 export interface AttemptControl {
-  /** Aborts when the attempt is to stop; its reason is in the outcome. */
+  /** Aborts when the attempt must stop. Its reason is in the outcome. */
   readonly signal: AbortSignal
-  /** Called when the agent has ended, before its tools are given back: what it asks its model for after that is no part of the attempt. */
+  /** Called when the agent has ended, before its tools are given back. Model calls after that are not part of the attempt. */
   readonly onEnd: () => void
 }
 
-/** Runs agents: the side of an attempt that has the agent, its tools and its time budget. What crosses it is plain data. */
+/** Runs agents. This side of an attempt has the agent, its tools and its time budget. Only plain data crosses to the other side. */
 export interface AttemptExecutor {
-  /** Runs the agent of an attempt once. Whatever the agent does, this resolves, with tools and states given back. */
+  /** Runs the agent of an attempt once. It always resolves, whatever the agent does, with tools and states given back. */
   execute(assignment: AttemptAssignment, control: AttemptControl): Promise<AttemptOutcome>
-  /** Stops the clocks of all time budgets, also of attempts that begin meanwhile, until `resume`: nothing is sampled for them. */
+  /**
+   * Stops the clocks of all time budgets until `resume`, also those of attempts that begin meanwhile, because nothing is sampled for them.
+   */
   hold(): void
   resume(): void
-  /** The oldest tool call without an answer of each attempt that has one. */
+  /** The oldest unanswered tool call of each attempt that has one. */
   openCalls?(): readonly OpenToolCall[]
 }

@@ -1,40 +1,47 @@
-/** What `executor` of a configuration says to the engine that starts workers. */
+/** The part of a configuration's `executor` that the engine which starts workers reads. */
 export interface LauncherSettings {
-  /** Where the engine is reached, such as the URL of a cluster; `null` for the engine's own default. */
+  /** Address of the engine, such as the URL of a cluster; `null` for the engine's own default. */
   readonly address: string | null
   readonly workerNum: number
   /** Attempts that each worker runs at once. */
   readonly slots: number
-  /** What each worker needs of its machine, in the engine's own words. */
+  /** Needs of each worker on its machine, in the engine's own words. */
   readonly resources: Readonly<Record<string, unknown>>
   /** Variables that each worker gets beside those of its machine. */
   readonly env: Readonly<Record<string, string>>
-  /** What the engine alone understands. */
+  /** Options that only the engine understands. */
   readonly options: Readonly<Record<string, unknown>>
   /** Folder that paths of the configuration are relative to. */
   readonly directory: string
 }
 
-/** How one worker is started. */
+/** The command that starts one worker. */
 export interface LaunchCommand {
-  /** Runs it on a machine that has the same files under the same paths. */
+  /** Runs the worker on a machine that has the same files under the same paths. */
   readonly command: readonly string[]
   /** All variables that it needs beside those of its machine: those of the configuration, and the token. */
   readonly env: Readonly<Record<string, string>>
-  /** The same for `aworld-train worker`, where files lie elsewhere: address of the coordinator, its token, and the agent by an absolute path. */
+  /**
+   * The same for `aworld-train worker` on machines with other files: address of the coordinator, its token, and the agent by an absolute
+   * path.
+   */
   readonly url: string
   readonly token: string | null
   readonly agent: string
 }
 
-/** The workers that a launcher is to start for one coordinator. */
+/** The workers that a launcher starts for one coordinator. */
 export interface WorkerLaunch extends LauncherSettings {
-  /** How the worker of this name is started; only after `plan`, which is called before the coordinator listens. */
+  /** The command of the worker with this name. Called only after `plan`, which is called before the coordinator listens. */
   worker(name: string): LaunchCommand
   readonly onWarning: (message: string) => void
-  /** Called when the process of a worker has ended, before it is started again: what it had need not wait for it. Who is never told finds out later. Returns whether the worker had connected: it can run, and may have been ended by what it ran. */
+  /**
+   * Called when the process of a worker has ended, before it is started again, so that its attempts need not wait for it. Without this call
+   * the coordinator finds out later. Returns whether the worker had connected; such a worker can run, and may have been ended by the code
+   * that it ran.
+   */
   readonly onExit: (name: string) => boolean | undefined
-  /** Called when workers cannot be started: attempts would wait for ever. */
+  /** Called when workers cannot be started, because attempts would wait for ever. */
   readonly onFailed: (error: Error) => void
 }
 
@@ -44,22 +51,22 @@ export interface LaunchedWorker {
   readonly restarts: number
 }
 
-/** Starts workers, and starts them again when they end before they are told to. Placing them is the work of whoever it asks. */
+/** Starts workers, and restarts those that end unasked. It leaves their placement to the system that it uses. */
 export interface Launcher {
-  /** Sentences that say what `start` will do. Rejects with CONFIG_INVALID where it cannot. */
+  /** Sentences about what `start` will do. Rejects with CONFIG_INVALID if it cannot. */
   plan(): Promise<readonly string[]>
   start(): Promise<void>
-  /** Starts more workers, or has the last ones finish what they have and leave. */
+  /** Starts more workers, or makes the last ones finish their work and leave. */
   scale(workerNum: number): Promise<void>
   status(): Promise<readonly LaunchedWorker[]>
-  /** Ends all workers; resolves when they have ended. */
+  /** Ends all workers and resolves when they have ended. */
   stop(): Promise<void>
 }
 
-/** An engine that starts workers, by the name that `executor.engineName` has. */
+/** An engine that starts workers, by its name in `executor.engineName`. */
 export interface LauncherEngine {
   readonly name: string
-  /** Whether its workers may be on machines that do not reach this machine's loopback. */
+  /** Whether its workers may be on machines that cannot reach this machine's loopback. */
   isElsewhere(settings: LauncherSettings): boolean
   create(launch: WorkerLaunch): Launcher
 }

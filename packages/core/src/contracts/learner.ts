@@ -7,18 +7,18 @@ export type LossDefinition =
       readonly kind: 'ppo-clip'
       readonly clipLow: number
       readonly clipHigh: number
-      /** Weight of the k3 estimate of KL(policy, reference); 0 needs no reference. */
+      /** Weight of the k3 estimate of KL(policy, reference). 0 needs no reference. */
       readonly klCoefficient: number
       readonly entropyCoefficient: number
       readonly aggregation: LossAggregation
     }
   | {
-      /** The sum of coefficient * logprob over the batch: what remains of any loss once its derivatives are known. */
+      /** The sum of coefficient * logprob over the batch, which is all that remains of a loss once its derivatives are known. */
       readonly kind: 'linear'
-      /** Of each sample, the derivative of the batch's loss by the logprob of each of its tokens; read where the loss mask is 1. */
+      /** For each sample, the derivative of the batch's loss by the logprob of each of its tokens; read where the loss mask is 1. */
       readonly coefficients: readonly Float32Array[]
       readonly entropyCoefficient: number
-      /** Weighs the entropy only; coefficients are weighed already. */
+      /** Weighs only the entropy; the coefficients are already weighed. */
       readonly aggregation: LossAggregation
     }
 
@@ -30,46 +30,49 @@ export interface OptimizerSettings {
   readonly betas: readonly [number, number]
   readonly epsilon: number
   readonly weightDecay: number
-  /** Clip of the global gradient norm; 0 is none. */
+  /** Bound of the global gradient norm; 0 for none. */
   readonly maxGradNorm: number
 }
 
 export interface UpdateRequest {
   readonly samples: readonly TrainingSample[]
-  /** Logprobs of the reference policy per sample, only where `klCoefficient` is not 0. */
+  /** Logprobs of the reference policy per sample, only if `klCoefficient` is not 0. */
   readonly referenceLogprobs?: readonly Float32Array[]
   readonly loss: LossDefinition
-  /** Logprobs in the loss are log-softmax of logits / temperature, as in `rolloutLogprobs`; 1 when absent. */
+  /** Logprobs in the loss are log-softmax of logits / temperature, as in `rolloutLogprobs`. Default 1. */
   readonly temperature?: number
   readonly optimizer: OptimizerSettings
 }
 
 export interface UpdateMetrics {
   readonly loss: number
-  /** Absent where the learner is not told. */
+  /** Absent if the learner does not know it. */
   readonly gradNorm?: number | undefined
   readonly clipFraction: number
   readonly entropy: number
   readonly kl: number
-  /** Tokens that carried loss, counted in the loss. */
+  /** Tokens that carried loss, as the loss counted them. */
   readonly trainedTokens: number
-  /** Of each sample, the logprobs that the loss had for the tokens with loss mask 1, in order; absent where the learner does not keep them. */
+  /** For each sample, the loss's logprobs of the tokens with loss mask 1, in order. Absent if the learner does not keep them. */
   readonly logprobs?: readonly Float32Array[] | undefined
-  /** What a loss of one's own wants to be watched, by name. */
+  /** Metrics of a loss of one's own, by name. */
   readonly named?: Readonly<Record<string, number>> | undefined
 }
 
-/** Trains a policy. `update` changes the trainer's weights; sampling sees them after `publish`. */
+/** Trains a policy. `update` changes the trainer's weights, and sampling uses them after `publish`. */
 export interface Learner {
-  /** Gradient step over `samples`, in their order. A loss that is not finite, or that no learner knows (CONFIG_INVALID), rejects and leaves the weights as they were. */
+  /**
+   * Makes a gradient step over `samples`, in their order. Rejects for a loss that is not finite, or that the learner does not know
+   * (CONFIG_INVALID), and leaves the weights unchanged.
+   */
   update(request: UpdateRequest): Promise<UpdateMetrics>
-  /** Recomputed logprobs of every token given those before it, at `temperature`; index 0 of each row is 0. */
+  /** Recomputes the logprob of every token given those before it, at `temperature`. Index 0 of each row is 0. */
   logprobs(rows: readonly Int32Array[], temperature: number): Promise<Float32Array[]>
-  /** Makes the trainer's weights the ones that sample; resolves to their version. */
+  /** Makes sampling use the trainer's weights; resolves to their version. */
   publish(): Promise<number>
-  /** Writes weights and optimiser state; the folder appears whole or not at all. */
+  /** Writes weights and optimiser state. The folder appears whole or not at all. */
   save(directory: string): Promise<void>
   load(directory: string): Promise<void>
-  /** A fresh optimiser state, as at the start of a phase. */
+  /** Resets the optimiser state, as at the start of a phase. */
   resetOptimizer(): Promise<void>
 }

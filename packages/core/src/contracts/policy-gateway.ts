@@ -2,11 +2,11 @@ import type { Sampling, Trajectory } from '@aworld-train/protocol'
 import type { PolicyEndpoint } from './agent-program.ts'
 import type { TraceHeaders } from './trace-headers.ts'
 
-/** An address for a session without an end, which is the same after a restart. */
+/** A fixed address for a session without an end, which survives a restart. */
 export interface FixedAddress {
-  /** One part of a URL: the base URL is `{gateway}/{path}/v1`, or `{gateway}/v1` where it is empty. */
+  /** One part of a URL. The base URL is `{gateway}/{path}/v1`, or `{gateway}/v1` if it is empty. */
   readonly path: string
-  /** Asked of every request, as the bearer token or `x-api-key`. */
+  /** Required from every request, as the bearer token or `x-api-key`. */
   readonly key: string
 }
 
@@ -17,32 +17,38 @@ export interface SessionRequest {
   readonly sample: number
   readonly policy: string
   readonly sampling: Sampling
-  /** `model` names one of the gateway's models for this agent; `policy` when absent. */
+  /** `model` names one of the gateway's models for this agent. Default: `policy`. */
   readonly agents: readonly { readonly name: string; readonly trainable: boolean; readonly model?: string | undefined }[]
-  /** Tokens that all calls together may sample, where `sampling.maxTokens` is the limit of one call. The call that reaches this is cut short, and later calls are refused. */
+  /**
+   * Most tokens that all calls together may sample; `sampling.maxTokens` is the limit of one call. The call that reaches this is cut short,
+   * and later calls are refused.
+   */
   readonly maxSessionTokens?: number | undefined
   readonly maxTurns?: number | undefined
-  /** Tokens that a conversation may have from its first sampled one on. The call that reaches this is cut short, and later ones are refused as beyond the context. */
+  /**
+   * Most tokens of a conversation from its first sampled one on. The call that reaches this is cut short, and later ones are refused as
+   * beyond the context.
+   */
   readonly maxResponseTokens?: number | undefined
-  /** What calls to frozen models may cost in all, in US dollars; the call that begins at or above it is refused. */
+  /** Most that all calls to frozen models may cost, in US dollars. A call that begins at or above it is refused. */
   readonly maxCost?: number | undefined
-  /** Prompt and completion tokens that frozen models may be asked for in all. */
+  /** Most prompt and completion tokens of all calls to frozen models. */
   readonly maxFrozenTokens?: number | undefined
-  /** The span that the spans of its calls are children of; a call that names a span of the same trace is that one's child. */
+  /** The parent span of its calls' spans. A call that names a span of the same trace becomes that one's child. */
   readonly traceHeaders?: TraceHeaders | undefined
-  /** Calls at once, of a session that is no rollout; the call above it is refused with 503. Unbounded for rollouts, whose calls wait. */
+  /** Most concurrent calls of a session that is no rollout; one more is refused with 503. Calls of rollouts are unbounded and wait. */
   readonly maxCallsInFlight?: number | undefined
-  /** The address of a session with one agent, in place of a URL that nobody can guess. */
+  /** The address of a session with one agent. It replaces the usual URL that cannot be guessed. */
   readonly address?: FixedAddress | undefined
   /**
-   * How many turns of each agent are kept, for a session without an end; unbounded by default. The call after that many begins
-   * a new record: its prompt is rendered from its messages instead of going on from the sampled ids.
+   * Number of turns kept of each agent, for a session without an end; unbounded by default. The call after that many begins a new record:
+   * its prompt is rendered from its messages instead of extending the sampled ids.
    */
   readonly maxKeptTurns?: number | undefined
   /**
-   * Called with every turn; when it resolves, the turn is durable. A token engine's response is sent after that. Where bytes pass
-   * through to a chat engine, the response is sent at once, and only the closing of the session waits. The turn is `pending` or
-   * `abandoned` at this time; the final record says whether it was delivered.
+   * Called with every turn. When it resolves, the turn is durable, and only then a token engine's response is sent. If bytes pass through
+   * to a chat engine, the response is sent at once, and only the closing of the session waits. The turn is `pending` or `abandoned` at this
+   * time; the final record tells whether it was delivered.
    */
   readonly onTurn?: ((agent: string, turn: Trajectory['turns'][number]) => Promise<void>) | undefined
 }
@@ -50,14 +56,14 @@ export interface SessionRequest {
 /** The open URLs of one attempt. */
 export interface PolicySession {
   endpoint(agent: string): PolicyEndpoint
-  /** What was recorded so far, one trajectory an agent. */
+  /** The record so far, one trajectory an agent. */
   trajectories(): readonly Trajectory[]
   /**
-   * The first limit or policy failure met, as a typed error; `null` when none was. The `details.stopReason` of an
+   * The first limit or policy failure of the session, as a typed error; `null` if there was none. The `details.stopReason` of an
    * AGENT_LIMIT is `turn-limit` or `token-limit`, that of a POLICY_CONTEXT_OVERFLOW `context-overflow`.
    */
   failure(): Error | null
-  /** Ends the capability: calls in flight are aborted, later ones get the answer of an unknown URL. Resolves to the final record. */
+  /** Ends the capability. Calls in flight are aborted, and later ones get the answer of an unknown URL. Resolves to the final record. */
   close(): Promise<readonly Trajectory[]>
 }
 
@@ -69,19 +75,19 @@ export interface GatewayCounts {
   readonly branches: Readonly<Record<string, number>>
   /** Tolerated differences between a request and the record, by kind. */
   readonly tolerated: Readonly<Record<string, number>>
-  /** Request fields that had no effect, by name: the trainer decides about them, or nothing here uses them. */
+  /** Request fields without effect, by name: the trainer decides about them, or nothing here uses them. */
   readonly ignored?: Readonly<Record<string, number>>
-  /** What was sampled as a tool call and delivered as text, by kind. */
+  /** Tool calls that were sampled but delivered as text, by kind. */
   readonly parseIssues?: Readonly<Record<string, number>>
   readonly inFlight: number
 }
 
 export interface PolicyGateway {
   open(request: SessionRequest): PolicySession
-  /** Holds new calls until `resume`; with `drain` resolves when none is in flight. */
+  /** Holds new calls until `resume`. With `drain` it resolves when none is in flight. */
   pause(options: { drain: boolean }): Promise<void>
   resume(): void
-  /** Calls `listener` with `true` when calls begin to be held, and with `false` when they go on; the function that it returns ends that. */
+  /** Calls `listener` with `true` when calls begin to be held, and with `false` when they continue. The returned function ends that. */
   onPause(listener: (paused: boolean) => void): () => void
   counts(): GatewayCounts
   close(): Promise<void>

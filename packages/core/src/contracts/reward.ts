@@ -7,7 +7,7 @@ export interface RewardInput {
 }
 
 export interface RewardOutput {
-  /** `null`: it abstained. */
+  /** `null` if it abstained. */
   readonly reward: number | null
   readonly scores: Readonly<Record<string, number>>
 }

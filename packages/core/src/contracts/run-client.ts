@@ -15,36 +15,36 @@ import type {
 import type { AttemptRow, RolloutQuery, RolloutRow, RolloutWaits, RunHealth, RunRolloutStatus, StepSample } from './run-records.ts'
 
 /**
- * A run as a dashboard reads it. Answers are plain JSON, and the same from a folder, over HTTP and from the data in an exported file.
- * Every method rejects with the error of the run: STORE_CORRUPT, STORE_VERSION, STORE_FAILED.
+ * A run as a dashboard reads it. Answers are plain JSON, equal from a folder, over HTTP and from the data in an exported file. Every method
+ * rejects with the error of the run: STORE_CORRUPT, STORE_VERSION, STORE_FAILED.
  */
 export interface RunClient {
   summary(): Promise<RunSummary>
-  /** Rollouts in the order in which they were queued, or in that of finishing where `finishedAfter` is set. */
+  /** Rollouts in the order of their queueing or, with `finishedAfter`, of their finishing. */
   rollouts(query: RolloutQuery): Promise<RolloutList>
-  /** Every token of a rollout; `null` where there is none of this key, or an export does not carry it. */
+  /** Every token of a rollout; `null` if there is none of this key, or an export does not carry it. */
   rollout(key: string): Promise<RolloutTrace | null>
-  /** How the process was doing after the Unix millisecond `after`: about half an hour is kept, a sample every two seconds. */
+  /** Health of the process after the Unix millisecond `after`. About half an hour is kept, one sample every two seconds. */
   health(after: number): Promise<RunHealth>
-  /** Events of the run behind byte `after` of its log, then those to come, until `signal` aborts or the run has ended. */
+  /** Events of the run after byte `after` of its log, and future ones, until `signal` aborts or the run has ended. */
   follow(after: number, signal: AbortSignal): AsyncIterable<RunUpdate>
 }
 
-/** `interrupted`: it has not ended, and no process works on it. */
+/** `interrupted`: the run has not ended, and no process works on it. */
 export type RunStatus = 'running' | 'finished' | 'stopped' | 'failed' | 'interrupted'
 
-/** A run as a list of runs shows it. */
+/** A run as a row in a list of runs. */
 export interface RunListing {
-  /** What the dashboard's addresses call it. */
+  /** Its name in the dashboard's addresses. */
   readonly id: string
   readonly name: string
   readonly path: string
   /** Unix milliseconds. */
   readonly createdAt: number
   readonly status: RunStatus
-  /** An evaluation has no steps, and `after` alone. */
+  /** An evaluation has no steps, and only `after`. */
   readonly kind: RunManifest['kind']
-  /** What keeps the run from being read; everything below is empty then. */
+  /** The reason why the run cannot be read; everything below is empty then. */
   readonly problem: string | null
   readonly steps: number
   /** Mean training reward of each step. */
@@ -64,23 +64,23 @@ export interface RewardMeasure {
 export interface EvaluationSummary extends RewardMeasure {
   readonly name: string
   readonly split: string
-  /** The step at which it was made, 0 before training. */
+  /** Step of the evaluation, 0 before training. */
   readonly step: number
   readonly tasks: number
   readonly byKind: Readonly<Record<string, RewardMeasure>>
-  /** Chance that one of k samples of a task is right, by k; unbiased estimate. */
+  /** Unbiased estimate of the chance that one of k samples of a task is right, by k. */
   readonly passAtK: Readonly<Record<string, number>>
 }
 
-/** A training step, counted from its rollouts; `metrics` are what the trainer said. */
+/** A training step, counted from its rollouts; `metrics` are the trainer's. */
 export interface StepSummary extends RewardMeasure {
   readonly step: number
-  /** `null` while the step is not trained yet; the same holds of `weightVersion`. */
+  /** `null` until the step is trained, as is `weightVersion`. */
   readonly metrics: Readonly<Record<string, number>> | null
   readonly weightVersion: number | null
-  /** Path inside the run, `null` for a step without checkpoint. */
+  /** Path inside the run; `null` for a step without checkpoint. */
   readonly checkpoint: string | null
-  /** Groups whose rewards are all 1 or more, differ, or are all less than 1. */
+  /** Number of groups whose rewards are all 1 or more, differ, or are all less than 1. */
   readonly groups: { readonly right: number; readonly mixed: number; readonly wrong: number }
   /** Means over the rollouts of the step. */
   readonly turns: number
@@ -88,14 +88,14 @@ export interface StepSummary extends RewardMeasure {
   readonly tokens: number
   /** Sums over the rollouts of the step, in milliseconds. */
   readonly waitMs: RolloutWaits
-  /** Sampled tokens of the step that were trained, and those that were not by the reason. */
+  /** Sampled tokens of the step that were trained, and the others by reason. */
   readonly trainedTokens: number
   readonly untrainedTokens: Readonly<Partial<Record<UntrainedReason, number>>>
-  /** Greatest attempt number of a rollout, from 0. */
+  /** Greatest attempt number of a rollout, counted from 0. */
   readonly attempts: number
 }
 
-/** What became of every sampled token, counted from the rollouts and from the samples of the trained steps. */
+/** Account of every sampled token, counted from the rollouts and from the samples of the trained steps. */
 export type LedgerSummary = Omit<TokenLedger, 'version' | 'withVariance'>
 
 export interface RunSummary {
@@ -104,17 +104,17 @@ export interface RunSummary {
   readonly path: string
   readonly createdAt: number
   readonly status: RunStatus
-  /** Why a failed run ended, where it says so, with what a person does about it. */
+  /** The reason why a failed run ended, if it is recorded, with the remedy. */
   readonly failure: { readonly code: string; readonly message: string; readonly remedy: string | null } | null
   readonly seed: number | null
   readonly versions: Readonly<Record<string, string>>
-  /** What the run said of itself as it began: policy, engine, agent. */
+  /** Facts that the run recorded at its start: policy, engine, agent. */
   readonly details: Readonly<Record<string, unknown>>
-  /** The configuration of the trainer as the run keeps it. */
+  /** The configuration of the trainer, as the run keeps it. */
   readonly settings: Readonly<Record<string, unknown>>
   readonly rollouts: Readonly<Record<RunRolloutStatus, number>>
   readonly stopReasons: Readonly<Record<string, number>>
-  /** Errors of rollouts by their code and the line of the user's code that threw: how many, and the first rollout that has it. */
+  /** Errors of rollouts by their code and the line of the user's code that threw, each with its count and the first rollout that has it. */
   readonly errors: readonly FailureCount[]
   readonly turns: number
   readonly toolCalls: number
@@ -122,28 +122,28 @@ export interface RunSummary {
   readonly steps: readonly StepSummary[]
   readonly evaluations: readonly EvaluationSummary[]
   readonly ledger: LedgerSummary
-  /** What became of the tokens of each agent: of the trained steps while the run goes on, of all once it has ended. */
+  /** Account of the tokens of each agent: of the trained steps while the run is under way, of all once it has ended. */
   readonly agents: Readonly<Record<string, AgentTokens>>
   /** Tool calls in sampled text that did not parse, by kind, and the rollouts that are known to have some. */
   readonly unparsed: { readonly byKind: Readonly<Record<string, number>>; readonly rollouts: readonly string[] }
-  /** Rollouts that ended in another attempt than their first: how many, and the first twenty. */
+  /** Rollouts that ended in a later attempt than their first: their number, and the first twenty. */
   readonly repeated: { readonly count: number; readonly first: readonly RolloutRow[] }
-  /** Rollouts that did not complete, the first hundred, and some of those without a result. */
+  /** The first hundred rollouts that did not complete, and some of those without a result. */
   readonly incomplete: readonly RolloutRow[]
   /** Milliseconds; `null` until the run has ended. */
   readonly times: { readonly wallMs: number; readonly cpuMs: number; readonly phasesMs: Readonly<Record<string, number>> } | null
   readonly checkpoints: readonly string[]
   readonly warnings: readonly { readonly code: string; readonly count: number; readonly message: string }[]
-  /** How often the process says how it is doing, and for how long that is kept, in milliseconds. */
+  /** Interval of the health samples, and how long they are kept, in milliseconds. */
   readonly health: { readonly everyMs: number; readonly keptMs: number }
-  /** Where `follow` goes on. */
+  /** Position at which `follow` continues. */
   readonly eventsEnd: number
 }
 
-/** What is shown of a task: its question, and the answer that its reward expects. */
+/** The shown part of a task: its question, and the answer that its reward expects. */
 export interface TaskSummary {
   readonly question: string
-  /** `null` where the run does not keep it. */
+  /** `null` if the run does not keep it. */
   readonly answer: string | null
 }
 
@@ -152,21 +152,21 @@ export type SampleSummary = Omit<StepSample, 'trainerLogprobs'>
 
 export interface RolloutList {
   readonly rows: readonly RolloutRow[]
-  /** By id, of the tasks of these rollouts. */
+  /** The tasks of these rollouts, by id. */
   readonly tasks: Readonly<Record<string, TaskSummary>>
-  /** What became of these rollouts in training. */
+  /** Training records of these rollouts. */
   readonly samples: readonly SampleSummary[]
   /** `after` of the next page; `null` on the last one. */
   readonly next: string | null
 }
 
-/** Who wrote a token of a prompt; `template` is what lies between messages. */
+/** Author of a prompt token; `template` is text between messages. */
 export type PromptOrigin = 'template' | 'system' | 'user' | 'assistant' | 'tool'
 
 export interface TurnTrace {
   readonly index: number
   readonly parent: number | null
-  /** Why it is a root or a branch; empty for a continuation. */
+  /** Reasons why it is a root or a branch; empty for a continuation. */
   readonly branchReasons: readonly string[]
   /** Unix milliseconds. */
   readonly startedAt: number
@@ -176,22 +176,22 @@ export interface TurnTrace {
   readonly cachedTokens: number
   readonly messagesDelta: readonly Message[]
   readonly message: Message
-  /** Model that answered, where it is not the policy. */
+  /** Model that answered, if it is not the policy. */
   readonly model: string | null
   readonly cost: number | null
-  /** Prompt tokens behind those of the parent. */
+  /** Prompt tokens after those of the parent. */
   readonly promptIds: readonly number[]
-  /** Of each of them its origin. */
+  /** The origin of each of them. */
   readonly promptOrigins: readonly PromptOrigin[]
   readonly completionIds: readonly number[]
-  /** Of each sampled token. */
+  /** One logprob for each sampled token. */
   readonly logprobs: readonly number[]
-  /** Of each sampled token, where the trainer computed them. */
+  /** One for each sampled token, if the trainer computed them. */
   readonly trainerLogprobs: readonly number[] | null
   readonly isTrained: boolean
   readonly advantage: number | null
   readonly reason: UntrainedReason | null
-  /** Kinds of tool calls in it that did not parse. */
+  /** Kinds of its tool calls that did not parse. */
   readonly unparsed: readonly string[]
 }
 
@@ -205,7 +205,7 @@ export interface AgentTrace {
 
 export interface RolloutTrace {
   readonly row: RolloutRow
-  /** In their order; the last one is that of `row`. */
+  /** Attempts in their order. The last one is that of `row`. */
   readonly attempts: readonly AttemptRow[]
   readonly task: TaskSummary | null
   readonly agents: readonly AgentTrace[]
@@ -213,14 +213,14 @@ export interface RolloutTrace {
   readonly toolCalls: readonly ToolCallRecord[]
   readonly scores: Readonly<Record<string, number>>
   readonly error: ErrorRecord | null
-  /** What a person does about the error. */
+  /** Remedy for the error, for people. */
   readonly remedy: string | null
-  /** Text of every token id of the rollout; an id without one is not in the run's tokenizer. */
+  /** Text of every token id of the rollout. An id that is not in the run's tokenizer has none. */
   readonly vocabulary: Readonly<Record<number, string>>
 }
 
 export interface RunUpdate {
-  /** Byte offset behind the event in the run's log. */
+  /** Byte offset after the event in the run's log. */
   readonly id: number
   readonly event: RunEvent
 }

@@ -5,17 +5,17 @@ export interface RolloutRecord {
   readonly request: RolloutRequest
   readonly status: RunRolloutStatus
   readonly attempt: number
-  /** Why a submission was released without a result; `null` for every other. */
+  /** Reason why a submission was released without a result; `null` for any other. */
   readonly error: ErrorRecord | null
 }
 
-/** Rollouts that a client was told will run: a process that starts again runs them without being asked. */
+/** Rollouts that a client was promised will run. A restarted process runs them without being asked. */
 export interface SubmissionStore {
   /** Queues a rollout until it has its result or is released. Once this resolves, a power cut does not lose it. */
   keepSubmission(request: RolloutRequest): Promise<void>
-  /** The rollout was given up because of `error`, which is kept until it is queued or begun again. */
+  /** Gives a rollout up because of `error`, which is kept until the rollout is queued or begun again. */
   releaseSubmission(rollout: string, error: ErrorRecord): Promise<void>
-  /** Those without a result, in the order in which they were queued first. */
+  /** Submissions without a result, in the order of their first queueing. */
   submissions(): readonly RolloutRequest[]
 }
 
@@ -26,7 +26,7 @@ export interface AttemptWorker {
   readonly agent: string | null
 }
 
-/** How an attempt ended that another one follows. */
+/** The end of an attempt that another one follows. */
 export interface EndedAttempt {
   /** `null` for this process. */
   readonly worker: AttemptWorker | null
@@ -35,23 +35,29 @@ export interface EndedAttempt {
   readonly error: ErrorRecord
 }
 
-/** What the runner keeps of its rollouts. A write of an attempt that is no longer current is refused. */
+/** The runner's record of its rollouts. A write of an attempt that is no longer current is refused. */
 export interface RolloutWriter {
-  /** Says that a rollout waits for a slot. It may be begun without. */
+  /** Records that a rollout waits for a slot. It may be begun without this. */
   queue(request: RolloutRequest): Promise<void>
-  /** Idempotent by key: a finished rollout gives its episode, an unfinished one a new attempt, and so does one whose episode is a failure of the infrastructure. `before` is kept of the attempt that it follows. */
+  /**
+   * Idempotent by key. A finished rollout gives its episode. An unfinished one gives a new attempt, and so does one whose episode is a
+   * failure of the infrastructure. `before` is kept of the attempt that it follows.
+   */
   begin(request: RolloutRequest, before?: EndedAttempt | null): Promise<{ attempt: number; episode: Episode | null }>
   appendTurn(rollout: string, attempt: number, agent: string, turn: Turn): Promise<void>
-  /** Ends the rollout, whose last attempt `worker` ran where it was not this process. A second result for the same key is refused. */
+  /** Ends the rollout. `worker` ran its last attempt, unless this process did. A second result for the same key is refused. */
   finish(episode: Episode, worker?: AttemptWorker | null): Promise<void>
-  /** Says that an attempt was given up without a result; `attempt` is `null` where the rollout still waited for a slot. An attempt that is no longer current is passed over. */
+  /**
+   * Records that an attempt was given up without a result; `attempt` is `null` if the rollout still waited for a slot. An attempt that is
+   * no longer current is passed over.
+   */
   cancel(rollout: string, attempt: number | null): Promise<void>
 }
 
-/** How far a run has come: its trained steps, and values that must be there after a restart. */
+/** Progress of a run: its trained steps, and values that must survive a restart. */
 export interface RunProgress {
   readonly path: string
-  /** Marks a step as trained with these rollouts, together with its checkpoint and what became of its rows; all or nothing. */
+  /** Marks a step as trained with these rollouts, together with its checkpoint and the records of its rows; all or nothing. */
   commitStep(step: StepRecord, samples?: readonly StepSample[]): Promise<void>
   steps(): readonly StepRecord[]
   getState(key: string): unknown
@@ -62,7 +68,7 @@ export interface RunProgress {
 export interface EpisodeReader {
   /** The request of a rollout and its status; `null` for a rollout that never began. */
   rollout(key: string): RolloutRecord | null
-  /** `null` where there is no result, or its tokens are lost. */
+  /** `null` if there is no result, or if its tokens are lost. */
   episode(rollout: string): Episode | null
   episodes(filter?: { split?: string | undefined }): Iterable<Episode>
 }
@@ -76,11 +82,14 @@ export interface RunStore extends RolloutWriter, RunProgress, EpisodeReader {
 export interface StepRecord {
   readonly step: number
   readonly weightVersion: number
-  /** Rollout keys whose samples were trained in this step. */
+  /** Keys of the rollouts whose samples were trained in this step. */
   readonly rollouts: readonly string[]
-  /** Training groups that were sampled before the step was trained and that a later step trains: their rollouts stand under the next step from now on. Not read back. */
+  /**
+   * Training groups that were sampled before the step was trained and that a later step trains. Their rollouts belong to the next step from
+   * then on. Not read back.
+   */
   readonly carriedGroups?: readonly string[] | undefined
   readonly metrics: Readonly<Record<string, number>>
-  /** Path inside the run, `null` for a step without checkpoint. */
+  /** Path inside the run; `null` for a step without checkpoint. */
   readonly checkpoint: string | null
 }

@@ -2,7 +2,7 @@ import type { Constraint, FinishReason, MixedVersions, Sampling, WeightVersionSp
 import type { Engine } from './engine.ts'
 import type { TraceHeaders } from './trace-headers.ts'
 
-/** Where a call stands in a run. Random numbers are a function of these and the token's position, never of arrival order. */
+/** Position of a call in a run. Random numbers are a function of it and the token's position, never of arrival order. */
 export interface RandomKey {
   readonly seed: number
   readonly task: string
@@ -22,37 +22,40 @@ export interface CallOrigin {
 export interface GenerateRequest {
   readonly promptTokenIds: Int32Array
   readonly sampling: Sampling
-  /** The form that the completion must have; of a kind that the engine's `constraints` names. */
+  /** The required form of the completion, of a kind in the engine's `constraints`. */
   readonly constraint?: Constraint | undefined
   readonly random: RandomKey
-  /** Same value for all calls of a rollout: engines keep its KV cache or its replica. */
+  /** The same value for all calls of a rollout. Engines keep its KV cache or its replica. */
   readonly affinity: string
   /** For engines that reach the policy through the driver that submitted the rollout. */
   readonly origin?: CallOrigin | undefined
-  /** Name of the policy among those of one engine, such as a LoRA adapter; absent for the base weights. */
+  /** Name of the policy among those of one engine, such as a LoRA adapter. Absent for the base weights. */
   readonly policy?: string | undefined
   /** `traceparent` and `tracestate` (W3C Trace Context) for an engine that is another process. */
   readonly traceHeaders?: TraceHeaders | undefined
   /**
-   * Called with each piece as it is sampled; ids and logprobs have equal length. Every drawn token is handed over, also
-   * before an abort rejects. `weightVersion` is the version that sampled the piece; without it, `weightVersion()` is read.
+   * Called with each sampled piece; ids and logprobs have equal length. Every drawn token is handed over, also before an abort rejects.
+   * `weightVersion` is the version that sampled the piece; without it, `weightVersion()` is read.
    */
   readonly onTokens?: (tokenIds: Int32Array, logprobs: Float32Array, weightVersion?: number) => void
 }
 
 export interface GenerateResult {
-  /** Sampled ids, the stop token included where one was sampled. */
+  /** Sampled ids, including the stop token if one was sampled. */
   readonly tokenIds: Int32Array
-  /** Natural log, log-softmax of logits / temperature before truncation (at temperature 0: of the bare logits); under a constraint over what it leaves. */
+  /**
+   * Natural log: log-softmax of logits / temperature before truncation (at temperature 0, of the bare logits); under a constraint, over the
+   * tokens that it allows.
+   */
   readonly logprobs: Float32Array
   readonly finishReason: FinishReason
   readonly weightVersions: readonly WeightVersionSpan[]
-  /** Set where an update fell into the call and the engine cannot say at which token: lowest and highest version that may have sampled. */
+  /** Lowest and highest version that may have sampled. Set if an update fell into the call and the engine does not know at which token. */
   readonly mixedVersions?: MixedVersions | undefined
   readonly cachedTokens: number
 }
 
-/** What a policy is: where its tokenizer and template lie, and what its engine accepts. */
+/** Description of a policy: the folder of its tokenizer and template, and what its engine accepts. */
 export interface ModelDescription {
   readonly name: string
   /** A Hugging Face folder: config.json, tokenizer.json, tokenizer_config.json. */
@@ -66,9 +69,9 @@ export interface ModelDescription {
 /** Samples tokens from token ids. An abort rejects with the signal's reason and frees the row. */
 export interface TokenEngine extends Engine {
   readonly model: ModelDescription
-  /** Kinds of constraints that the engine enforces, none where absent. A request with another kind is refused before it reaches the engine. */
+  /** Kinds of constraints that the engine enforces. Default: none. A request with another kind is refused before it reaches the engine. */
   readonly constraints?: ReadonlySet<Constraint['kind']> | undefined
   generate(request: GenerateRequest, signal: AbortSignal): Promise<GenerateResult>
-  /** Tokens sampled since the start, counted where they are drawn. */
+  /** Number of tokens sampled since the start, counted where they are drawn. */
   sampledTokens(): number
 }

@@ -1,13 +1,16 @@
 import type { Message } from '@aworld-train/protocol'
 
-/** A call to a policy, as a run may choose it for training. */
+/** A call to a policy, by which a run may choose it for training. */
 export interface TrainedCall {
   readonly agent: string
   /** Names of the tools that it offers. */
   readonly tools: readonly string[]
-  /** The conversation that it asks with. */
+  /** Messages of the call. */
   readonly messages: readonly Message[]
 }
 
-/** Which calls are trained: all; those with tools, where an agent has tools; or those that a function says. The others are recorded all the same. */
+/**
+ * The calls that are trained: all; those with tools, if an agent has tools; or those that a function chooses. All other calls are recorded
+ * too.
+ */
 export type TrainedCalls = 'all' | 'with-tools' | ((call: TrainedCall) => boolean)

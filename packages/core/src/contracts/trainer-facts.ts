@@ -1,4 +1,4 @@
-/** What the exam of trainers looks at, `describeTrainer` of the package `testing`. */
+/** Checks of the exam of trainers, `describeTrainer` of the package `testing`. */
 export type TrainerCheck =
   | 'rows'
   | 'gradients'
@@ -15,7 +15,7 @@ export type TrainerCheck =
   | 'failures'
   | 'refusals'
 
-/** What users choose a trainer by. */
+/** Features by which users choose a trainer. */
 export type TrainerFeature =
   | 'processor'
   | 'gpu'
@@ -28,18 +28,18 @@ export type TrainerFeature =
   | 'resume'
   | 'export'
 
-/** What a trainer can do, for people: the page docs/4.reference/trainers.md is made of it. */
+/** Abilities of a trainer, for people. The page docs/4.reference/trainers.md is made of them. */
 export interface TrainerFacts {
-  /** A sentence: what it is, and for whom. */
+  /** One sentence about what it is and for whom. */
   readonly summary: string
-  /** What it was tested with, such as `TRL 1.16.0`. */
+  /** Versions that it was tested with, such as `TRL 1.16.0`. */
   readonly versions: readonly string[]
-  /** Its environment of Python for a processor, with all downloads in the cache; `null` where it needs none. */
+  /** Its Python environment for a processor, with all downloads in the cache; `null` if it needs none. */
   readonly environment: { readonly megabytes: number; readonly seconds: number } | null
   /** The shortest command that trains with it. */
   readonly command: string
-  /** `yes`, or a sentence that says how far, or why not. */
+  /** `yes`, or a sentence about how far it has the feature or why not. */
   readonly features: Readonly<Record<TrainerFeature, string>>
-  /** What the exam cannot see of it, with the reason. */
+  /** Checks that the exam cannot make, with the reason. */
   readonly notShown: Readonly<Partial<Record<TrainerCheck, string>>>
 }

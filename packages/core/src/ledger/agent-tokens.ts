@@ -1,15 +1,15 @@
 import type { AgentTokens, UntrainedReason } from '@aworld-train/protocol'
 import { addCount } from './token-counts.ts'
 
-/** Adds up what became of the tokens of each agent. */
+/** Sums up the account of each agent's tokens. */
 export interface AgentTokenCounts {
   sampled(agent: string, tokens: number): void
-  /** Tokens that were trained, with `null` as the reason, or were not. */
+  /** Adds tokens with the reason why they were not trained, or `null` if they were. */
   add(agent: string, tokens: number, reason: UntrainedReason | null): void
   readonly byAgent: Readonly<Record<string, AgentTokens>>
 }
 
-/** Counts that start empty, or go on from others. */
+/** Creates counts that start empty or from given ones. */
 export function createAgentTokens(from: Readonly<Record<string, AgentTokens>> = {}): AgentTokenCounts {
   const byAgent: Record<string, AgentTokens> = structuredClone(from)
   const of = (agent: string) => (byAgent[agent] ??= { sampled: 0, trained: 0, untrained: {} })

@@ -1,18 +1,18 @@
 import { TokenLedger, type UntrainedReason } from '@aworld-train/protocol'
 import { addCount, mergeCounts, type TokenCounts, totalCount } from './token-counts.ts'
 
-/** Collects the account of a run; `sampled` and `trained` come from the sampler and the loss, never from here. */
+/** Collects the account of a run. `sampled` and `trained` come from the sampler and the loss, never from here. */
 export interface LedgerAccumulator {
   add(reason: UntrainedReason, tokens: number): void
   merge(counts: TokenCounts): void
-  /** A group whose rewards differ: its sampled tokens, and how many of these were trained. */
+  /** Adds a group whose rewards differ: its sampled tokens, and those of them that were trained. */
   addVarianceGroup(tokens: { sampled: number; trained: number }): void
-  /** Tokens with a reason so far. */
+  /** Number of tokens with a reason so far. */
   untrained(): number
   toLedger(counted: { sampled: number; trained: number }): TokenLedger
 }
 
-/** A ledger that starts empty, or goes on from one that was saved. */
+/** Creates a ledger that starts empty or from a saved one. */
 export function createLedger(from?: Pick<TokenLedger, 'untrained' | 'withVariance'>): LedgerAccumulator {
   const untrained: TokenCounts = { ...from?.untrained }
   const withVariance = { sampled: from?.withVariance.sampled ?? 0, trained: from?.withVariance.trained ?? 0 }

@@ -21,16 +21,16 @@ export interface DescribeModelOptions {
   readonly name: string
   /** A Hugging Face folder. */
   readonly directory: string
-  /** Context length, instead of that in config.json. */
+  /** Context length that replaces the one in config.json. */
   readonly contextLength?: number | null | undefined
 }
 
-/** Describes a model from its files; the weights need not be there. Rejects with CONFIG_INVALID naming what is missing. */
+/** Describes a model from its files, without its weights. Rejects with CONFIG_INVALID naming the missing part. */
 export async function describeModel({ name, directory, contextLength }: DescribeModelOptions): Promise<ModelDescription> {
   const file = join(directory, 'config.json')
   const config = await readJson(file)
   if (!config) throw new TrainError('CONFIG_INVALID', `There is no ${file}; name the Hugging Face folder of model "${name}".`)
-  // Models that read images keep the settings of text in a part of their own.
+  // Models that read images have their text settings in a section of their own.
   const text = (config['text_config'] as Json | undefined) ?? config
   const length = contextLength ?? numberIn(text, 'max_position_embeddings')
   const vocabularySize = numberIn(text, 'vocab_size')

@@ -2,8 +2,8 @@ import { realpathSync, statSync } from 'node:fs'
 import { resolve, sep } from 'node:path'
 
 /**
- * The absolute path of a file that lies below one of the folders when all links are resolved; `null` for every other path and for
- * what is no regular file. A relative path is looked for in each folder, in their order. A link keeps its name.
+ * The absolute path of a regular file that is below one of the folders after all links are resolved; `null` for any other path. A relative
+ * path is looked for in each folder, in order. A link keeps its name.
  */
 export function fileBelow(path: string, folders: readonly string[]): string | null {
   const roots = folders.flatMap((folder) => attempt(() => realpathSync(folder)) ?? [])

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Whether a process of this machine runs, whoever's it is. One that has ended and that its parent has not asked about does not. */
+/** Whether a process of this machine runs, whoever owns it. One that has ended counts as ended even before its parent has collected it. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -11,7 +11,7 @@ export function isRunning(pid: number): boolean {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     return stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'Z'
   } catch {
-    // Only Linux says so.
+    // Only Linux shows this.
     return true
   }
 }

@@ -4,19 +4,21 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isRunning } from './is-running.ts'
 
-/** Makes a folder of this process below the machine's temporary one; those that killed processes left under this prefix are removed first. */
+/**
+ * Makes a folder for this process below the machine's temporary one, and first removes those that killed processes left under this prefix.
+ */
 export function makeOwnFolder(prefix: string): string {
   const parent = tmpdir()
   for (const name of namesOfDeadProcesses(parent, prefix)) removeIfPossible(join(parent, name))
   return mkdtempSync(join(parent, `${ownName(prefix)}-`))
 }
 
-/** A name that says which process it belongs to: what stands behind the prefix is where processes are counted, and this process's id. */
+/** A name that identifies its process: prefix, process space, and this process's id. */
 export function ownName(prefix: string): string {
   return `${prefix}${processSpace()}-${process.pid}`
 }
 
-/** Entries of a folder that carry this prefix and the id of a process that has ended. */
+/** Entries of a folder that have this prefix and the id of a process that has ended. */
 export function namesOfDeadProcesses(folder: string, prefix: string): string[] {
   const ownPrefix = `${prefix}${processSpace()}-`
   return readdirSync(folder).filter((name) => {
@@ -25,7 +27,10 @@ export function namesOfDeadProcesses(folder: string, prefix: string): string[] {
   })
 }
 
-/** Where this process's id means something, as eight hexadecimal digits: containers may share the folder, and each counts its processes itself. */
+/**
+ * The space in which this process's id is valid, as eight hexadecimal digits. Containers may share the folder, and each counts its
+ * processes itself.
+ */
 export function processSpace(): string {
   return createHash('sha256').update(readProcessSpace()).digest('hex').slice(0, 8)
 }
@@ -38,11 +43,11 @@ function readProcessSpace(): string {
   }
 }
 
-/** What another user of the machine left cannot be removed, and what another start removes now need not be. */
+/** Removes a folder if possible. A folder of another user cannot be removed, and another start may be removing it already. */
 function removeIfPossible(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true, maxRetries: 2 })
   } catch {
-    // The folder is in nobody's way.
+    // A folder that stays does no harm.
   }
 }

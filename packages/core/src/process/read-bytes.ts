@@ -1,6 +1,6 @@
 import type { ByteStream } from '../contracts/sandbox.ts'
 
-/** The bytes of a file in one piece. Rejects with what they end with, where that is an error. */
+/** Reads the bytes of a file in one piece. Rejects with the error that they end with, if there is one. */
 export async function readBytes(bytes: Uint8Array | ByteStream): Promise<Uint8Array> {
   return bytes instanceof Uint8Array ? bytes : Buffer.concat(await Array.fromAsync(bytes.chunks))
 }

@@ -8,9 +8,9 @@ export interface ProtobufField {
   readonly value: number | Buffer
 }
 
-/** Fields as bytes; a message is what `Buffer.concat` makes of its fields. */
+/** Encodes fields as bytes. A message is the `Buffer.concat` of its fields. */
 export const protobuf = {
-  /** A whole number from 0 up: int32, int64, an enum or a bool. */
+  /** A non-negative whole number: int32, int64, an enum or a bool. */
   varint: (number: number, value: number): Buffer => field(number, wire.varint, varint(value)),
   float(number: number, value: number): Buffer {
     const bytes = Buffer.alloc(4)
@@ -32,7 +32,7 @@ export const protobuf = {
   packed: (number: number, values: readonly number[]): Buffer => protobuf.bytes(number, ...values.map(varint)),
 }
 
-/** The fields of a message, in their order. Throws RangeError where it is torn. */
+/** Reads the fields of a message, in their order. Throws RangeError if it is cut off. */
 export function* protobufFields(message: Buffer): Generator<ProtobufField> {
   let at = 0
   const readVarint = (): number => {

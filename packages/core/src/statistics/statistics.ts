@@ -17,9 +17,9 @@ export function wilsonInterval(successes: number, trials: number, z = z95): [num
 }
 
 /**
- * Mean and 95 % interval. Where all values lie in [0, 1] the interval does too: it is Wilson's, for values other than 0 and 1 with
- * as many trials as would give a proportion the variance of this mean (Franco and others 2019, PMC6690503). Other values have
- * the normal one; a single one has no spread, and its interval is the value itself. Without values the mean is NaN.
+ * Mean and 95 % interval. If all values are in [0, 1] the interval is too. It is then Wilson's; for values other than 0 and 1, with as many
+ * trials as would give a proportion the variance of this mean (Franco and others 2019, PMC6690503). Other values have the normal interval.
+ * A single one of these has no spread, and its interval is the value itself. Without values the mean is NaN.
  */
 export function meanWithInterval(values: readonly number[]): MeanInterval {
   const count = values.length
@@ -36,9 +36,9 @@ export function meanWithInterval(values: readonly number[]): MeanInterval {
 }
 
 /**
- * Difference of two means, `after` less `before`, with a 95 % interval made of theirs (MOVER: Zou and Donner 2008, doi:10.1002/sim.3095;
- * of Wilson's intervals that is Newcombe 1998, PMID 9839354). `correlation` is that of the values where both means are of the same
- * things. Of normal intervals it is the interval of paired differences.
+ * Difference of two means, `after` less `before`, with a 95 % interval computed from theirs (MOVER: Zou and Donner 2008,
+ * doi:10.1002/sim.3095; with Wilson's intervals it is Newcombe 1998, PMID 9839354). `correlation` is that of the values if both means are
+ * of the same things. With normal intervals it is the interval of paired differences.
  */
 export function differenceOfMeans(after: MeanInterval, before: MeanInterval, correlation = 0): MeanInterval {
   const mean = after.mean - before.mean
@@ -48,12 +48,12 @@ export function differenceOfMeans(after: MeanInterval, before: MeanInterval, cor
   return { mean, interval: [mean - down, mean + up] }
 }
 
-/** Difference of the means of two lists whose values at equal places belong together, `after` less `before`, with a 95 % interval. */
+/** Difference of the means of two lists, `after` less `before`, with a 95 % interval. Values at equal places belong together. */
 export function pairedDifference(after: readonly number[], before: readonly number[]): MeanInterval {
   return differenceOfMeans(meanWithInterval(after), meanWithInterval(before), correlationOf(after, before))
 }
 
-/** Pearson's; 0 where the values of a list are all equal. */
+/** Pearson's correlation; 0 if the values of a list are all equal. */
 function correlationOf(a: readonly number[], b: readonly number[]): number {
   const [meanA, meanB] = [a, b].map((values) => values.reduce((sum, value) => sum + value, 0) / values.length) as [number, number]
   let together = 0
@@ -78,7 +78,7 @@ export function passAtK(samples: number, right: number, k: number): number {
   return 1 - allWrong
 }
 
-/** pass@k for k of 1, 2, 4 …, each over the tasks that have as many samples; a sample is right with reward 1 or more. */
+/** pass@k for k of 1, 2, 4 …, each over the tasks that have as many samples. A sample is right with reward 1 or more. */
 export function passRates(tasks: readonly (readonly number[])[]): Record<string, number> {
   const samples = Math.max(0, ...tasks.map(({ length }) => length))
   const ks = [1, 2, 4, 8, 16, 32, 64].filter((k) => k <= samples)

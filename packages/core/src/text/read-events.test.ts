@@ -41,6 +41,6 @@ test('a long event in many chunks costs in proportion to its length', () => {
   const started = performance.now()
   for (let count = 0; count < 20_000; count++) reader.push(chunk)
   expect(reader.finish()[0]?.data.length).toBe(64 * 20_000)
-  // Looking through the whole line with every chunk takes twenty seconds.
+  // Searching the whole line with every chunk takes twenty seconds.
   expect(performance.now() - started).toBeLessThan(2_000)
 })

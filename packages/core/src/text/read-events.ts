@@ -1,5 +1,5 @@
 export interface ServerEvent {
-  /** '' where it has none. */
+  /** '' if it has none. */
   readonly name: string
   readonly data: string
 }
@@ -8,16 +8,16 @@ export interface ServerEvent {
 export interface EventReader {
   /** The events that end in this chunk. */
   push(chunk: Uint8Array): ServerEvent[]
-  /** An event that no blank line follows. */
+  /** An event that is not ended by a blank line. */
   finish(): ServerEvent[]
 }
 
 const lineEnd = /\r\n|\n|\r/g
 
-/** A reader for one stream: lines end with LF, CR LF or CR, a multi-line event is joined, comments and ids are passed over. */
+/** Creates a reader for one stream. Lines end with LF, CR LF or CR, a multi-line event is joined, comments and ids are skipped. */
 export function createEventReader(): EventReader {
   const decoder = new TextDecoder()
-  /** The line that has begun: only grows, so that a long one in many chunks is not looked through again and again. */
+  /** The unfinished line. It only grows, so that a long one in many chunks is not searched again and again. */
   let line = ''
   let heldReturn = false
   let name = ''

@@ -3,8 +3,8 @@ import { TrainError } from '@aworld-train/protocol'
 const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
 /**
- * The JSON object `body` with `members` before its last brace; all other bytes stay. A name that stands twice counts the last time
- * in the JSON readers of Python and V8. Throws GATEWAY_BAD_REQUEST where no object ends.
+ * Inserts `members` before the last brace of the JSON object `body`; all other bytes stay. Of a name that occurs twice, the JSON readers of
+ * Python and V8 take the last. Throws GATEWAY_BAD_REQUEST if no object ends.
  */
 export function spliceMembers(body: Buffer, members: string): Buffer {
   let end = body.length - 1

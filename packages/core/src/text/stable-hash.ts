@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** JSON text that does not depend on the order of keys; `undefined` members are left out, as JSON does. */
+/** JSON text that does not depend on the order of keys. As in JSON, `undefined` members are left out. */
 export function stableStringify(value: unknown): string {
   if (typeof value === 'bigint') return value.toString()
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null'
@@ -17,11 +17,11 @@ export function stableHash(value: unknown): string {
   return createHash('sha256').update(stableStringify(value)).digest('hex')
 }
 
-/** The hash of a task: over everything that the agent and its tools can see of it. A text is the same as one message of the user. */
+/** The hash of a task over everything that the agent and its tools can see of it. A text equals one message of the user. */
 export function taskHash(task: {
   readonly input: unknown
   readonly data: unknown
-  /** By their names in the workspace, with the hashes of their bytes. */
+  /** Files by their names in the workspace, with the hashes of their bytes. */
   readonly files?: readonly { readonly name: string; readonly sha256: string | null }[] | undefined
   readonly setup?: unknown
 }): string {

@@ -1,4 +1,4 @@
-/** The candidate that `name` was probably meant to be; `null` when none is near. */
+/** The candidate that `name` was probably meant to be; `null` if none is similar. */
 export function suggest(name: string, candidates: Iterable<string>): string | null {
   const target = plain(name)
   let best: string | null = null
@@ -21,7 +21,10 @@ export function didYouMean(name: string, candidates: Iterable<string>): string {
 
 const plain = (name: string) => name.toLowerCase().replace(/[\s_-]/g, '')
 
-/** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment); at least `limit` when it is not below. */
+/**
+ * Number of insertions, deletions, replacements and swaps of neighbours (optimal string alignment). If it is not below `limit`, the result
+ * is only at least `limit`.
+ */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit
   let beforePrevious: number[] = []

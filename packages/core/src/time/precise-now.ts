@@ -1,4 +1,6 @@
-/** Unix milliseconds with fractions. They follow the clock that the process started with, which nobody sets meanwhile. */
+/**
+ * Unix milliseconds with fractions. They follow the clock at the start of the process, and later changes of the clock do not affect them.
+ */
 export function preciseNow(): number {
   return performance.timeOrigin + performance.now()
 }

@@ -11,13 +11,13 @@ export interface TurnShape {
   readonly version: number
 }
 
-/** Turns of one trajectory; every sampled token has an id of its own, 1,000,000 and above, so that tests can follow it. */
+/** Turns of one trajectory. Every sampled token has an id of its own, from 1,000,000 on, so that tests can follow it. */
 export function makeTrajectory(shapes: readonly TurnShape[], options: Partial<Trajectory> = {}, firstId = 1_000_000): Trajectory {
   const turns: Turn[] = []
   let next = firstId
   for (const [index, shape] of shapes.entries()) {
     const candidate = turns[shape.parent]
-    // A turn continues a turn of its own attempt only.
+    // A turn only continues a turn of its own attempt.
     const parent = candidate && candidate.attempt === shape.attempt ? candidate : undefined
     const added = Array.from({ length: shape.added + 1 }, (_, i) => index * 10 + i)
     const completion = Array.from({ length: shape.completion }, () => next++)
@@ -69,7 +69,7 @@ export function makeEpisode(trajectories: readonly Trajectory[], options: Partia
 }
 
 const turnShape = fc.record({
-  /** How many turns back the parent is; 0 is a root. */
+  /** Distance to the parent in turns; 0 is a root. */
   back: fc.constantFrom(1, 1, 1, 2, 2, 3, 4, 0),
   delivered: fc.constantFrom<Turn['delivered']>('delivered', 'delivered', 'delivered', 'abandoned', 'pending'),
   added: fc.nat(3),
@@ -87,7 +87,7 @@ const stopReason = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom<StopReason>('turn-limit', 'time-limit', 'truncated', 'cancelled', 'failed', 'no-model-call') },
 )
 
-/** Episodes of several agents, attempts, branches and endings; attempt 1 is the current one. */
+/** Episodes of several agents, attempts, branches and endings. Attempt 1 is the current one. */
 export const arbitraryEpisode = fc
   .record({
     agents: fc.array(fc.record({ shapes, trainable: fc.constantFrom(true, true, true, false) }), { minLength: 1, maxLength: 3 }),

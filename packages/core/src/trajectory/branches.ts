@@ -1,6 +1,6 @@
 import type { Turn } from '@aworld-train/protocol'
 
-/** The root-to-leaf paths of a tree of turns, in the order of their leaves; each path is root first. */
+/** The root-to-leaf paths of a tree of turns, ordered by their leaves. Each path begins with the root. */
 export function toBranches(turns: readonly Turn[]): Turn[][] {
   const byIndex = new Map(turns.map((turn) => [turn.index, turn]))
   const parents = new Set(turns.map((turn) => turn.parent))

@@ -31,7 +31,7 @@ it.each([
   ['completed', 1, false],
   ['turn-limit', 3, false],
   ['context-overflow', 3, false],
-  // The prompt filled the context by itself.
+  // The prompt alone filled the context.
   ['context-overflow', 0, true],
   ['no-model-call', 0, true],
   ['failed', 3, true],

@@ -1,7 +1,7 @@
 import type { Episode, FailureCount } from '@aworld-train/protocol'
 import { untrainedEpisode } from './untrained-episode.ts'
 
-/** How a rollout ended; `stopReason` stands for the code of one that has no error. */
+/** The end of a rollout. `stopReason` replaces the code of one that has no error. */
 export type EndedRollout = Pick<Episode, 'rollout' | 'reward' | 'stopReason' | 'error'> & { readonly turns: number }
 
 export const toEndedRollout = ({ trajectories, ...episode }: Episode): EndedRollout => ({
@@ -13,10 +13,13 @@ export const toEndedRollout = ({ trajectories, ...episode }: Episode): EndedRoll
 export const isFailed = (ended: Omit<EndedRollout, 'rollout' | 'error'>): boolean =>
   untrainedEpisode(ended, { unscored: 'keep' }) !== null || (ended.reward === null && ended.turns === 0)
 
-/** Whether a rollout ended and has no reward, because its reward abstained or leaves its kind of end out: it is in no mean. */
+/** Whether a rollout ended without a reward because its reward abstained or leaves out its kind of end. It is in no mean. */
 export const isUnscored = (ended: Omit<EndedRollout, 'rollout' | 'error'>): boolean => ended.reward === null && !isFailed(ended)
 
-/** Why rollouts failed, the most frequent first: those of one code and one line of the user's code are counted together. */
+/**
+ * Reasons for the failures of rollouts, the most frequent first. Failures with equal code and equal line of the user's code are counted
+ * together.
+ */
 export function countFailures(rollouts: Iterable<EndedRollout>): FailureCount[] {
   const counts = new Map<string, FailureCount>()
   for (const ended of rollouts) {
@@ -29,6 +32,6 @@ export function countFailures(rollouts: Iterable<EndedRollout>): FailureCount[] 
   return [...counts.values()].sort((a, b) => b.count - a.count)
 }
 
-/** A line for people: how many, the code, where the user's code threw, and the first rollout with what it says. */
+/** A line for people: the count, the code, the place in the user's code, and the first rollout with its message. */
 export const describeFailure = ({ code, count, rollout, message, source }: FailureCount): string =>
   `${count} of ${code}${source === null ? '' : ` at ${source}`}, first ${rollout}: ${message}`

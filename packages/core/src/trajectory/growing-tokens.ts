@@ -1,9 +1,9 @@
-/** Ids of one branch: all that begin it are views of the same memory, so that a conversation of n turns is stored once. */
+/** Ids of one branch. All its prefixes are views of the same memory, so that a conversation of n turns is stored once. */
 export class GrowingTokens {
   #ids = new Int32Array(0)
   #used = 0
 
-  /** The first `length` ids followed by `parts`, in the same memory where nothing else follows there yet; `tokens` holds them. */
+  /** The first `length` ids followed by `parts`, in the same memory if that is free there; `tokens` holds them. */
   extend(length: number, parts: readonly Int32Array[]): { readonly tokens: GrowingTokens; readonly ids: Int32Array } {
     const end = parts.reduce((sum, part) => sum + part.length, length)
     if (this.#used !== length) {
@@ -11,7 +11,7 @@ export class GrowingTokens {
       return new GrowingTokens().extend(0, [this.#ids.subarray(0, length), ...parts])
     }
     if (end > this.#ids.length) {
-      // Earlier views keep the memory that they have.
+      // Earlier views keep their memory.
       const grown = new Int32Array(length === 0 ? end : end + (end >> 1))
       grown.set(this.#ids.subarray(0, length))
       this.#ids = grown

@@ -1,8 +1,8 @@
 import type { Episode } from '@aworld-train/protocol'
 
 /**
- * Whether an episode says nothing of its agent, as a worker, an engine, a service, the environment or the process of its reward failed. It
- * is no outcome: it is run again, also by a later process of the run, and counts in no number until then.
+ * Whether an episode says nothing about its agent, because a worker, an engine, a service, the environment or the process of its reward
+ * failed. It is no outcome: it runs again, also in a later process of the run, and counts in no number until then.
  */
 export function isInfrastructureFailure({ stopReason, error }: Pick<Episode, 'stopReason' | 'error'>): boolean {
   return stopReason === 'failed' && (error?.retryable === true || error?.code === 'POLICY_WORKER_DIED')

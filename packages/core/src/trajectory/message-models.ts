@@ -2,7 +2,10 @@ import type { Episode, Message } from '@aworld-train/protocol'
 
 const keyOf = ({ content, toolCalls = [] }: Message) => JSON.stringify([content ?? '', toolCalls.map(({ id }) => id)])
 
-/** The model that wrote each message of an episode: its name, or `null` where it is the policy of its agent's rollout. Answers are matched by their text and calls, in the order of time. */
+/**
+ * The model that wrote each message of an episode: its name, or `null` for the policy of its agent's rollout. Answers are matched by their
+ * text and calls, in the order of time.
+ */
 export function messageModels({ messages, trajectories }: Pick<Episode, 'messages' | 'trajectories'>): (string | null)[] {
   const speakers = new Map<string, (string | null)[]>()
   const turns = trajectories.flatMap((trajectory) => trajectory.turns).sort((a, b) => a.timing.startedAt - b.timing.startedAt)

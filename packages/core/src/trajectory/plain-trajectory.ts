@@ -1,6 +1,6 @@
 import type { Trajectory } from '@aworld-train/protocol'
 
-/** A trajectory for `JSON.stringify`, as its schema describes it on the wire: arrays of numbers in place of typed ones. */
+/** Converts a trajectory for `JSON.stringify` to the form of its schema on the wire, with plain arrays of numbers. */
 export function plainTrajectory(trajectory: Trajectory): object {
   const turns = trajectory.turns.map((turn) => ({
     ...turn,

@@ -16,11 +16,14 @@ export interface DriverRowOptions {
   readonly rows: RowSelection
   /** Longest prompt and response of a row that is trained, in tokens. */
   readonly limits: { readonly maxPromptTokens: number; readonly maxResponseTokens: number }
-  /** The rows are shown and scored, never trained: any length and any sampling is accepted, and a failed episode keeps its rows. */
+  /**
+   * Whether the rows are shown and scored, but never trained. Any length and any sampling is accepted then, and a failed episode keeps its
+   * rows.
+   */
   readonly evaluation: boolean
   /** `native`: the trainer scores, so an episode without a reward has not failed. */
   readonly reward: 'service' | 'native'
-  /** What becomes of an episode that ended at a limit: trained with its reward (default), or failed. */
+  /** An episode that ended at a limit is trained with its reward (default), or fails. */
   readonly incompleteEpisodes?: UntrainedEpisodeOptions['incompleteEpisodes']
 }
 
@@ -33,17 +36,17 @@ export interface DriverRow extends Readonly<Pick<TrainingSample, 'agent' | 'toke
   /** Lowest and highest version of the weights that may have sampled its mask-1 tokens. */
   readonly minVersion: number
   readonly maxVersion: number
-  /** Turn indices of the branch, root first. */
+  /** Turn indices of the branch, from the root on. */
   readonly turns: readonly number[]
-  /** `null`: not scored here. */
+  /** `null` if it is not scored here. */
   readonly reward: number | null
 }
 
-/** Rows of one episode, and an account of each sampled token that none of them has with mask 1. */
+/** Rows of one episode, and an account of each sampled token that has mask 1 in none of them. */
 export interface DriverRowAssembly {
-  /** `failed`: nothing of it may be trained. */
+  /** `failed`: none of it may be trained. */
   readonly status: 'done' | 'failed'
-  /** The primary row is the last: its branch ended last. */
+  /** The primary row is the last, because its branch ended last. */
   readonly rows: readonly DriverRow[]
   readonly omitted: TokenCounts
   /** The turns that `omitted` counts. */
@@ -55,7 +58,7 @@ export interface DriverRowAssembly {
 
 const lengthOf = ({ path }: BranchCandidate) => path.at(-1)!.promptTokenIds.length + path.at(-1)!.completionTokenIds.length
 
-/** The branch with the greatest measure; of equal ones the later. */
+/** The branch with the greatest measure; among equal ones the latest. */
 function greatest(branches: readonly BranchCandidate[], measure: (branch: BranchCandidate) => number): BranchCandidate | undefined {
   return branches.reduce<BranchCandidate | undefined>(
     (best, branch) => (best === undefined || measure(branch) >= measure(best) ? branch : best),
@@ -131,7 +134,9 @@ export function toDriverRows(episode: Episode, options: DriverRowOptions): Drive
 
 function everything(episode: Episode, reason: UntrainedReason): Pick<DriverRowAssembly, 'omitted' | 'omittedTurns' | 'sampled'> {
   const omittedTurns = episode.trajectories.map(({ agent, turns }) => ({
-    ...{ agent, reason, turns: turns.map(({ index }) => index) },
+    agent,
+    reason,
+    turns: turns.map(({ index }) => index),
     tokens: turns.reduce((sum, { completionTokenIds }) => sum + completionTokenIds.length, 0),
   }))
   const sampled = omittedTurns.reduce((sum, { tokens }) => sum + tokens, 0)

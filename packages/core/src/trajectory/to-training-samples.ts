@@ -11,26 +11,26 @@ import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
 import { toBranches } from './branches.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
 
-/** A path of turns, root first, that would be a sample. */
+/** A path of turns from the root on that would be a sample. */
 export interface BranchCandidate {
   readonly trajectory: Trajectory
   readonly path: readonly Turn[]
 }
 
 export interface TrainingSampleOptions extends UntrainedEpisodeOptions {
-  /** Only trajectories of this policy are trained; all trainable ones when absent. */
+  /** Only trajectories of this policy are trained. Default: all trainable ones. */
   readonly policy?: string | undefined
-  /** Longest sample in tokens, prompt included; a longer branch is left out as `too-long`. */
+  /** Most tokens of a sample, prompt included. A longer branch is left out as `too-long`. */
   readonly maxSampleTokens?: number | undefined
-  /** Tokens before the first sampled one; a branch with more is left out as `too-long`. */
+  /** Most tokens before the first sampled one. A branch with more is left out as `too-long`. */
   readonly maxPromptTokens?: number | undefined
-  /** Tokens from the first sampled one on; a branch with more is left out as `too-long`. */
+  /** Most tokens from the first sampled one on. A branch with more is left out as `too-long`. */
   readonly maxResponseTokens?: number | undefined
-  /** Of all branches that could be samples, those that are to be; the others are left out as `unselected-by-trainer`. All when absent. */
+  /** Chooses among the branches that could be samples. The others are left out as `unselected-by-trainer`. Default: all. */
   readonly select?: ((branches: readonly BranchCandidate[]) => readonly BranchCandidate[]) | undefined
-  /** What becomes of a branch that was sampled with more than one weight version. */
+  /** A branch that was sampled with more than one weight version is trained or left out. */
   readonly mixedWeights?: 'train' | 'exclude' | undefined
-  /** Turns sampled with top-p or top-k: refused (default), or trained on the logprobs before truncation. */
+  /** Turns sampled with top-p or top-k are refused (default), or trained on the logprobs before truncation. */
   readonly truncatedSampling?: 'refuse' | 'accept' | undefined
 }
 
@@ -54,8 +54,8 @@ export interface SampleAssembly {
 }
 
 /**
- * The training samples of an episode, one a branch: prompt and completions along the path, with mask 1
- * on what the policy sampled. A turn shared by branches has mask 1 in the first sample that trains it.
+ * The training samples of an episode, one a branch: prompt and completions along the path, with mask 1 on tokens of the policy. A turn that
+ * branches share has mask 1 in the first sample that trains it.
  */
 export function toTrainingSamples(episode: Episode, options: TrainingSampleOptions = {}): SampleAssembly {
   const left: UntrainedTurns[] = []
@@ -124,13 +124,13 @@ function assemble(
   return samples
 }
 
-/** Why no sample trains a turn. A turn that names a model was answered by another model than the policy. */
+/** Reason why no sample trains a turn. A turn that names a model was answered by that model, not by the policy. */
 function untrainedTurn({ attempt }: Episode, turn: Turn): UntrainedReason {
   if (turn.attempt !== attempt) return 'superseded-attempt'
   return turn.model === undefined ? 'abandoned-turn' : 'frozen-policy'
 }
 
-/** Calls that the run leaves out, and those without tools of an agent that has tools. */
+/** Calls that the run leaves out, and calls without tools of an agent that has tools. */
 function sideCalls(turns: readonly Turn[]): ReadonlySet<Turn> {
   const hasTools = turns.some(({ callKind }) => callKind === 'with-tools')
   return new Set(turns.filter(({ callKind }) => callKind === 'left-out' || (hasTools && callKind === 'without-tools')))
@@ -193,7 +193,7 @@ function toSample(
     lossMask,
     rolloutLogprobs,
     weightVersions,
-    // Absent only where `unscored` is `keep`: whoever scores later sets it.
+    // Absent only if `unscored` is `keep`; a later scorer sets it then.
     reward: episode.reward ?? 0,
     advantage: null,
     group: episode.group,
@@ -209,7 +209,7 @@ function toSample(
   }
 }
 
-/** Refuses tokens whose logprobs are not those of the distribution that a loss recomputes. */
+/** Throws for tokens whose logprobs are not those of the distribution that a loss recomputes. */
 function requireTrainable(
   { rollout }: Episode,
   { index, agent, capture, sampling }: Turn,
@@ -236,7 +236,7 @@ function requireTrainable(
   }
 }
 
-/** A turn's completion stands, id by id, in the prompt of the turns that continue it. */
+/** Checks that the prompts of continuing turns contain a turn's completion, id by id. */
 function requireExtension(episode: Episode, turn: Turn, tokenIds: Int32Array): void {
   const start = turn.promptTokenIds.length
   const { completionTokenIds, rolloutLogprobs } = turn

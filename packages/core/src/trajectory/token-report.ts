@@ -1,22 +1,22 @@
 import type { FrozenUse, Message, TokenReport, Trajectory, Turn } from '@aworld-train/protocol'
 import type { GatewayCounts } from '../contracts/index.ts'
 
-/** Collects a report from trajectories one at a time, so that a long run need not be held. */
+/** Collects a report from one trajectory at a time, so that a long run need not be held in memory. */
 export interface TokenReportBuilder {
   add(trajectories: readonly Trajectory[]): void
-  /** `counts` of the gateway that recorded them; without it what only the gateway saw is 0 or empty. */
+  /** `counts` are those of the gateway that recorded them. Without it, counts that only the gateway has are 0 or empty. */
   finish(counts?: Pick<GatewayCounts, 'failures' | 'tolerated' | 'parseIssues' | 'ignored'>): TokenReport
 }
 
 type Tally = Record<string, number>
 
-/** What a conversation begins with that is no question. */
+/** The beginning of a conversation that is not a question. */
 function systemPrompt(messages: readonly Message[]): string {
   const end = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer')
   return JSON.stringify(messages.slice(0, end < 0 ? undefined : end).map(({ content }) => content))
 }
 
-/** What clients did to the tokens of these trajectories. */
+/** Reports how clients treated the tokens of these trajectories. */
 export function tokenReport(trajectories: readonly Trajectory[], counts?: GatewayCounts): TokenReport {
   const report = createTokenReport()
   report.add(trajectories)

@@ -1,13 +1,13 @@
 import type { Episode, StopReason, UntrainedReason } from '@aworld-train/protocol'
 
 export interface UntrainedEpisodeOptions {
-  /** What becomes of an episode that ended at a limit: trained with the reward it got (default), or left out as `truncated-episode`. */
+  /** An episode that ended at a limit is trained with the reward it got (default), or left out as `truncated-episode`. */
   readonly incompleteEpisodes?: 'train' | 'exclude' | undefined
-  /** Whether an episode without a reward is left out as `not-scored` (default), or scored by somebody else later. */
+  /** Whether an episode without a reward is left out as `not-scored` (default), or kept to be scored later. */
   readonly unscored?: 'exclude' | 'keep' | undefined
 }
 
-/** Ends that the policy brought about itself: it wrote or called too much, or was cut in mid-answer. */
+/** Ends that the policy caused itself: it wrote or called too much, or was cut off in the middle of its answer. */
 export const causedByPolicy: ReadonlySet<StopReason> = new Set([
   'turn-limit',
   'token-limit',
@@ -17,7 +17,10 @@ export const causedByPolicy: ReadonlySet<StopReason> = new Set([
   'truncated',
 ])
 
-/** Why nothing of an episode may be trained; `null` where it may. Every trainer tells a failed episode from an answer by this function. */
+/**
+ * Reason why no token of an episode may be trained; `null` if it may. Every trainer distinguishes a failed episode from an answer by this
+ * function.
+ */
 export function untrainedEpisode(
   { stopReason, reward }: Pick<Episode, 'stopReason' | 'reward'>,
   { incompleteEpisodes = 'train', unscored = 'exclude' }: UntrainedEpisodeOptions = {},

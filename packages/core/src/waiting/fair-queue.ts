@@ -1,15 +1,15 @@
-/** Items of several owners that wait. Owners take turns, so that one with many items delays each of the others by one item at a time. */
+/** Waiting items of several owners. Owners take turns, so that one with many items delays each of the others by one item at a time. */
 export interface FairQueue<T> {
   add(owner: unknown, item: T): void
-  /** Takes an item out again that nobody waits for any more. */
+  /** Removes an item that nobody waits for any more. */
   remove(owner: unknown, item: T): void
-  /** The item whose turn it is, taken out; `undefined` where none waits. */
+  /** Removes and returns the next item; `undefined` if none waits. */
   next(): T | undefined
   isEmpty(): boolean
 }
 
 export function createFairQueue<T>(): FairQueue<T> {
-  /** In the order in which the owners have their next turn. */
+  /** Ordered by the next turn of the owners. */
   const waiting = new Map<unknown, Set<T>>()
   return {
     add(owner, item) {

@@ -1,6 +1,6 @@
-/** Watches signals for many callers: those of one signal share a listener, since thousands of listeners on one are slow. */
+/** Watches signals for many callers. Callers of one signal share a listener, because thousands of listeners on one signal are slow. */
 export interface SharedAborts {
-  /** Calls `onAbort` when the signal aborts; the function that it returns ends that. */
+  /** Calls `onAbort` when the signal aborts. The returned function ends that. */
   watch(signal: AbortSignal, onAbort: () => void): () => void
 }
 

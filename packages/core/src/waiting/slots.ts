@@ -1,10 +1,10 @@
 import { createWaitingLine } from './waiting-line.ts'
 
-/** Places for so many at a time; who finds none waits in the order of arrival. */
+/** A limited number of places. Callers without a place wait in the order of arrival. */
 export interface Slots {
-  /** Whether there was a place, which is taken then. */
+  /** Takes a place if there is one, and returns whether it did. */
   tryTake(): boolean
-  /** Resolves when a place is taken; rejects with the signal's reason. */
+  /** Resolves when it has taken a place; rejects with the signal's reason. */
   take(signal: AbortSignal): Promise<void>
   give(): void
   taken(): number

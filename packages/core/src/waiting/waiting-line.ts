@@ -1,19 +1,19 @@
 import { createSharedAborts } from './shared-aborts.ts'
 
-/** Callers that wait in the order of their arrival; one whose signal aborts leaves. */
+/** Callers that wait in the order of their arrival. One whose signal aborts leaves. */
 export interface WaitingLine<Need, Grant> {
   /** Resolves with what `admit` grants; rejects with the signal's reason. */
   wait(need: Need, signal: AbortSignal): Promise<Grant>
-  /** What the first of those that wait needs; undefined where none does. */
+  /** The need of the first waiting caller; `undefined` if none waits. */
   first(): Need | undefined
   /** Ends the wait of the first. */
   admit(grant: Grant): void
   size(): number
 }
 
-/** `onLeave` is called when a caller has left without having been admitted: those behind it may need less. */
+/** `onLeave` is called when a caller has left without being admitted, because callers behind it may need less. */
 export function createWaitingLine<Need, Grant>(onLeave: () => void = () => {}): WaitingLine<Need, Grant> {
-  /** A set keeps the order of arrival and forgets a caller that went away. */
+  /** A set keeps the order of arrival and forgets callers that left. */
   const line = new Set<{ readonly need: Need; readonly admit: (grant: Grant) => void }>()
   const aborts = createSharedAborts()
 
