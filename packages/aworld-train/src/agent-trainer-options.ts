@@ -11,10 +11,10 @@ export interface AgentTrainerOptions extends RunOptions {
   readonly rewardFunc?: RewardSource | undefined
   /** Path of a YAML or JSON file, or an object. */
   readonly config?: string | object | undefined
-  /** Parent folder of runs; `runs` by default. */
+  /** Parent folder of runs. Default: `runs`. */
   readonly runPath?: string | undefined
-  /** Shows the run in a browser while it trains; `false` by default, for a library opens no port by itself. */
+  /** Shows the run in a browser while it trains. Default `false`, because a library opens no port unasked. */
   readonly dashboard?: boolean | RunDashboardOptions | undefined
-  /** `verl` by default; `local` is the engine in the box. */
+  /** Default `verl`; `local` is the engine in the box. */
   readonly trainEngineName?: string | undefined
 }

@@ -27,7 +27,7 @@ const registry = createTrainerRegistry([
   ['tinker', TinkerTrainer],
 ])
 
-/** Trains an agent: checks the five modules in order, then runs the trainer that `trainEngineName` names. */
+/** Trains an agent. It checks the five modules in order and then runs the trainer that `trainEngineName` names. */
 export class AgentTrainer {
   readonly agent: TrainableAgent
   readonly trainDataset: DatasetSource | undefined
@@ -39,7 +39,10 @@ export class AgentTrainer {
   readonly trainProcessor: TrainerProcessor
   readonly #dashboard: RunDashboard | null
 
-  /** Throws AGENT_INVALID for an empty agent, CONFIG_INVALID for an option that it does not have, and TRAINER_UNKNOWN for an engine that is not registered. Reads and writes nothing. */
+  /**
+   * Throws AGENT_INVALID for an empty agent, CONFIG_INVALID for an unknown option, and TRAINER_UNKNOWN for an engine that is not
+   * registered. Reads and writes nothing.
+   */
   constructor(options: AgentTrainerOptions | AworldTrainerOptions) {
     const {
       agent,
@@ -107,13 +110,13 @@ export class AgentTrainer {
     processor.markInitialized()
   }
 
-  /** Validates if that was not done, then trains. Resolves to what the trainer reports: for `local` a RunReport. */
+  /** Validates if needed, then trains. Resolves to the trainer's report, which is a RunReport for `local`. */
   async train<Report = RunReport>(signal?: AbortSignal): Promise<Report> {
     await this.validate()
     return (await this.#closing(() => this.trainProcessor.train(signal))) as Report
   }
 
-  /** Runs the agent over a dataset (the test set by default) without training: after `train()` with the weights that it left. */
+  /** Runs the agent over a dataset (the test set by default) without training. After `train()` it uses the weights of that training. */
   async inference<Report = InferenceReport>(dataset: DatasetSource | undefined = this.testDataset, signal?: AbortSignal): Promise<Report> {
     await this.validate()
     if (!this.trainProcessor.inference) {
@@ -122,7 +125,7 @@ export class AgentTrainer {
     return (await this.#closing(() => this.trainProcessor.inference?.(dataset, signal))) as Report
   }
 
-  /** Writes the files that a training would start with, has them checked by the programs that would be started, and starts nothing. */
+  /** Writes the files that a training would start with and has the programs that it would start check them. Starts nothing. */
   async dryRun<Report = DryRunReport>(signal?: AbortSignal): Promise<Report> {
     await this.validate()
     if (!this.trainProcessor.dryRun) {
@@ -131,7 +134,7 @@ export class AgentTrainer {
     return (await this.trainProcessor.dryRun(signal)) as Report
   }
 
-  /** The result of `work`; whatever it opened is closed. */
+  /** Returns the result of `work` and closes everything that it opened. */
   async #closing(work: () => unknown): Promise<unknown> {
     try {
       await using stack = new AsyncDisposableStack()
@@ -148,7 +151,7 @@ export class AgentTrainer {
     registerProcessor(registry, trainEngineName, trainType)
   }
 
-  /** Removes a trainer; says whether there was one. */
+  /** Removes a trainer. Returns whether there was one. */
   static unregisterProcessor(trainEngineName: string): boolean {
     return unregisterProcessor(registry, trainEngineName)
   }

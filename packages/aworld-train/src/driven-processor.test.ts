@@ -272,7 +272,7 @@ describe('what stands against a training with verl', () => {
 
   it('is a machine without the GPUs that it needs, unless a cluster trains', async () => {
     const options = { config: { ...(trainer().made.config as object), aworldTrain: {}, trainer: { n_gpus_per_node: 1000 } } }
-    // What is missing depends on the machine of this test.
+    // The missing part depends on the machine of this test.
     const missing = /this machine has no GPU.*aworldTrain\.smoke to true|n_gpus_per_node is 1000 and this machine has/
     await expect(trainer(options).made.train()).rejects.toMatchObject({
       code: 'TRAINER_ENVIRONMENT',
@@ -346,7 +346,7 @@ describe('what stands against a training with verl', () => {
           (error: Error) => error.message.split('\n').toSorted(),
         )
     const misspelt = { model: { pathh: './model' }, data: { trainFile: './a.jsonl' }, reward: { file: 'b' } }
-    // What verl and we both have a section for is told apart in the block that is ours.
+    // A key in a section that verl has too is only recognised as ours in our own block.
     const blocks = { verl: { aworldTrain: misspelt }, local: misspelt }
     for (const [trainEngineName, block] of Object.entries(blocks)) {
       expect(await messagesOf({ trainEngineName }, faulty)).toEqual([expect.stringMatching('"training.learningRate" is "fast"')])

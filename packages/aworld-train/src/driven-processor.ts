@@ -18,7 +18,7 @@ import { trainerSections } from './policies/trainer-sections.ts'
 /** Trains with a framework: checks the modules of the training, serves rollouts to the framework and follows it. */
 export abstract class DrivenProcessor extends PlanningTrainer<DrivenTrainingPlan> {
   abstract readonly trainer: Driver
-  /** Why there is no plan although nothing else stands against the training. */
+  /** The reason for a missing plan if nothing else is wrong with the training. */
   #missing: Error | null = null
 
   override async checkReward(rewardFunc?: unknown): Promise<void> {

@@ -7,7 +7,7 @@ import { verlTrainer } from '@aworld-train/trainer-verl'
 import { localFacts } from './local/local-facts.ts'
 import { tinkerFacts } from './local/tinker-facts.ts'
 
-/** The frameworks of Python that train: `trainEngineName` is the name of one, and so is the trainer of `setup` and `doctor`. */
+/** The frameworks of Python that train. Their names are values of `trainEngineName` and of the trainer in `setup` and `doctor`. */
 export const drivenTrainers: readonly Driver[] = [verlTrainer, trlTrainer, arealTrainer, swiftTrainer]
 
 /** Trainers that train every row of a rollout. */
@@ -17,7 +17,7 @@ export const takersOfAllRows: readonly string[] = [
   ...drivenTrainers.filter(({ rows }) => rows.includes('all')).map(({ name }) => name),
 ]
 
-/** What each value of `trainEngineName` stands for: the page docs/4.reference/trainers.md. */
+/** The trainer of each value of `trainEngineName`, for the page docs/4.reference/trainers.md. */
 export const trainerFacts: Readonly<Record<string, TrainerFacts>> = {
   local: localFacts,
   tinker: tinkerFacts,

@@ -2,7 +2,7 @@ import type { Environment, ProgramJail } from '@aworld-train/core'
 import { createEnvironment as createMcpEnvironment, type EnvironmentOptions } from '@aworld-train/environment'
 import { TrainError } from '@aworld-train/protocol'
 
-/** An environment of MCP servers; those whose configuration has `sandbox` run in a jail, where `@aworld-train/sandbox` is installed. */
+/** An environment of MCP servers. Servers whose configuration has `sandbox` run in a jail if `@aworld-train/sandbox` is installed. */
 export function createEnvironment(options: EnvironmentOptions = {}): Environment {
   return createMcpEnvironment({ openProgramJail, ...options })
 }

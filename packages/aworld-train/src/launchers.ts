@@ -4,7 +4,7 @@ import { kubernetesEngine } from '@aworld-train/executor-kubernetes'
 import { rayEngine } from '@aworld-train/executor-ray'
 import { sparkEngine } from '@aworld-train/executor-spark'
 
-/** The engines beside `local` that start workers: `executor.engineName` is the name of one. */
+/** The engines beside `local` that start workers. `executor.engineName` is the name of one. */
 export const launcherEngines: readonly LauncherEngine[] = [rayEngine, sparkEngine, kubernetesEngine]
 
 /** Module of the process that a launcher starts as a worker. */

@@ -1,7 +1,7 @@
 import { describeFailure } from '@aworld-train/core'
 import type { RunEvent } from '@aworld-train/protocol'
 
-/** Describes the progress of a run in plain lines: one for each step and evaluation, five for a phase that takes long. */
+/** Describes the progress of a run in plain lines: one for each step and evaluation, and five for a long phase. */
 export function progressLines(print: (line: string) => void): (event: RunEvent) => void {
   let phase = { name: '', done: 0 }
   return (event) => {

@@ -37,7 +37,7 @@ it('shows the run while it trains, at the address that is handed over, and ends 
   const url = Promise.withResolvers<string>()
   const reward = Promise.withResolvers<void>()
   const training = new AgentTrainer(
-    // The reward waits for the reader, so that the run is alive while it is read.
+    // The reward waits for the reader, so that the run is alive during the reading.
     options({ dashboard: { onUrl: url.resolve }, rewardFunc: async (_source, solution) => reward.promise.then(() => solution.length) }),
   ).train()
   const { origin, searchParams, hash } = new URL(await Promise.race([url.promise, training.then(() => 'http://the.training.ended')]))

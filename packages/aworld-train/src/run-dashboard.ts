@@ -1,16 +1,16 @@
 import type { OpenDashboard } from '@aworld-train/dashboard'
 import { type RunEvent, TrainError, toTrainError } from '@aworld-train/protocol'
 
-/** How the dashboard of a run is served: on loopback, to whoever has the token in its address, until the training ends. */
+/** Options of a run's dashboard. It is served on loopback, to clients with the token in its address, until the training ends. */
 export interface RunDashboardOptions {
-  /** Any free one by default. */
+  /** Default: any free port. */
   readonly port?: number | undefined
-  /** Called with the address; without it a line with it goes to stderr. */
+  /** Called with the address. By default, a line with it goes to stderr. */
   readonly onUrl?: ((url: string) => void) | undefined
 }
 
 export interface RunDashboard {
-  /** Serves the run as it begins, and passes every event on. */
+  /** Passes every event on, and serves the run when it begins. */
   onEvent(event: RunEvent): void
   close(): Promise<void>
 }
@@ -18,8 +18,8 @@ export interface RunDashboard {
 const printUrl = (url: string) => void process.stderr.write(`watch ${url}\n`)
 
 /**
- * The dashboard of a run that this process trains. One that cannot be served, such as on a port that is in use, costs the run
- * nothing: a warning says why. Throws CONFIG_INVALID.
+ * The dashboard of a run that this process trains. If it cannot be served, such as on a port in use, a warning gives the reason and the run
+ * continues. Throws CONFIG_INVALID.
  */
 export function createRunDashboard(options: true | RunDashboardOptions, onEvent: (event: RunEvent) => void): RunDashboard {
   const { port = 0, onUrl = printUrl, ...others } = options === true ? {} : options
@@ -29,7 +29,7 @@ export function createRunDashboard(options: true | RunDashboardOptions, onEvent:
 
   async function open(path: string): Promise<OpenDashboard | null> {
     try {
-      // Whoever opens none loads none.
+      // The module is loaded only if a dashboard is opened.
       const { openDashboard } = await import('@aworld-train/dashboard')
       const opened = await openDashboard({ runs: [path], port })
       onUrl(opened.url)

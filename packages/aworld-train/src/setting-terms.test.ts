@@ -13,7 +13,7 @@ import { type SettingTerm, settingTerms, type TrainerColumn } from './setting-te
 const names = Object.keys(settingTerms) as SettingName[]
 const defaults = parseLocalConfig({}).config
 
-/** Values for settings that none of the plain ones below fits. */
+/** Values for settings that reject the plain ones below. */
 const values: Partial<Record<SettingName, unknown>> = {
   models: { critic: { baseUrl: 'http://127.0.0.1:1', model: 'm' } },
   'training.stratify': { key: 'kind', counts: { easy: 16 } },
@@ -36,7 +36,7 @@ const isNullable = (schema: z.core.$ZodType) => z.safeParse(schema, null).succes
 
 const schemas = new Map(leavesOf(LocalConfig))
 
-/** A configuration with this setting alone, at another value than its default. */
+/** A configuration that sets only this setting, to a value other than its default. */
 function writing(name: SettingName): Record<string, unknown> {
   const schema = schemas.get(name)!
   const inner = innerOf(schema)
@@ -49,7 +49,7 @@ function writing(name: SettingName): Record<string, unknown> {
   return tree
 }
 
-/** What a trainer did with a setting, by what it said of it. */
+/** The treatment of a setting by a trainer, derived from its notes and problems. */
 function termOf(name: string, notes: readonly string[], problems: readonly string[]): SettingTerm {
   const [section = ''] = name.split('.')
   if (problems.some((problem) => problem.includes(name))) return 'refused'

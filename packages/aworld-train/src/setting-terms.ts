@@ -1,8 +1,8 @@
 import type { SettingName } from '@aworld-train/training'
 
 /**
- * What a trainer does with a setting that somebody writes: reads it, refuses what it cannot do, says in a note that it has no effect,
- * or, where it is a trainer of your own, hands it to its loop in `config`.
+ * A trainer's treatment of a written setting: it reads it, refuses it, notes that it has no effect or, if it is a trainer of your own,
+ * hands it to its loop in `config`.
  */
 export type SettingTerm = 'read' | 'refused' | 'note' | 'handed over'
 
@@ -11,9 +11,9 @@ export type TrainerColumn = 'local' | 'tinker' | 'verl' | 'trl' | 'areal' | 'swi
 type Row = Readonly<Record<TrainerColumn, SettingTerm>>
 
 const read: Row = { local: 'read', tinker: 'read', verl: 'read', trl: 'read', areal: 'read', swift: 'read', own: 'read' }
-/** Read by the trainers here; what a loop of your own makes of it is its own. */
+/** Read by the trainers here. A trainer of your own hands it to its loop. */
 const ofTheLoop: Row = { ...read, own: 'handed over' }
-/** For the process that samples or serves; frameworks have their own, which a note says. */
+/** For the process that samples or serves. Frameworks have their own, as a note says. */
 const ofTheBox: Row = { ...read, verl: 'note', trl: 'note', areal: 'note', swift: 'note' }
 
 /** Refused by our own learners, which train on the whole distribution. */
@@ -30,7 +30,7 @@ const ofOurGroups: Row = {
   own: 'refused',
 }
 
-/** Of every setting what each trainer does with it. A new one is a type error here until that is known. */
+/** The treatment of every setting by each trainer. A missing setting is a type error. */
 export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'model.path': read,
   'model.warmUp': read,

@@ -86,6 +86,7 @@ it.each([
 
 it.each(['./custom_agent_loop.py', './custom_agent_loop.py#GaiaAgentLoop'])('names a module of Python: %s', async (path) => {
   await expect(loadAgent(path, '.')).rejects.toMatchObject({
-    ...{ code: 'AGENT_INVALID', message: expect.stringContaining(`The agent ${path} is a module of Python; write its build_agents()`) },
+    code: 'AGENT_INVALID',
+    message: expect.stringContaining(`The agent ${path} is a module of Python; write its build_agents()`),
   })
 })

@@ -3,7 +3,7 @@ import { withDeadline } from '@aworld-train/core'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { AworldAgentLoop } from './agent-loop.ts'
 
-/** Longest time in which agents are built: that loads modules, but no model. */
+/** Longest time for building agents, which loads modules but no model. */
 const defaultTimeoutMs = 60_000
 
 /** Whether a value is a class that extends AworldAgentLoop. */
@@ -11,7 +11,7 @@ export function isAgentLoopClass(value: unknown): value is new () => AworldAgent
   return typeof value === 'function' && value.prototype instanceof AworldAgentLoop
 }
 
-/** AGENT_INVALID for a loop in the shape of Python, with `build_agents`, and for one that does not extend AworldAgentLoop. */
+/** Throws AGENT_INVALID for a loop in the shape of Python, with `build_agents`, and for one that does not extend AworldAgentLoop. */
 export function refuseOtherLoop(value: unknown): void {
   const holder = typeof value === 'function' ? (value.prototype as unknown) : value
   if (typeof holder !== 'object' || holder === null) return
@@ -26,7 +26,7 @@ export function refuseOtherLoop(value: unknown): void {
   throw new TrainError('AGENT_INVALID', `${name} has "${method}"${isLoop ? '' : ' and is no AworldAgentLoop'}; ${remedies.join(', and ')}.`)
 }
 
-/** What `buildAgents` returns, awaited; AGENT_INVALID names the loop where it throws, returns no agent, or not within `timeoutMs`. */
+/** Awaits the result of `buildAgents`. AGENT_INVALID names the loop if it throws, returns no agent, or exceeds `timeoutMs`. */
 export async function buildAgents(
   source: AworldAgentLoop | (new () => AworldAgentLoop),
   { timeoutMs = defaultTimeoutMs }: { readonly timeoutMs?: number | undefined } = {},

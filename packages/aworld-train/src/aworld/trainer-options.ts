@@ -23,7 +23,7 @@ const spellings: Readonly<Record<string, keyof AgentTrainerOptions>> = {
   train_engine_name: 'trainEngineName',
 }
 
-/** Every option: the type refuses a list that lacks one. */
+/** Every option. The type refuses a list that lacks one. */
 const options: Readonly<Record<keyof AgentTrainerOptions, true>> = {
   agent: true,
   trainDataset: true,
@@ -47,7 +47,10 @@ const options: Readonly<Record<keyof AgentTrainerOptions, true>> = {
   onEvent: true,
 }
 
-/** Options under our names, absent where `null`. CONFIG_INVALID for an unknown one and for two spellings of different value. */
+/**
+ * Converts options to our names; an option that is `null` is left out. Throws CONFIG_INVALID for an unknown one and for two spellings with
+ * different values.
+ */
 export function readTrainerOptions(input: AgentTrainerOptions | AworldTrainerOptions): AgentTrainerOptions {
   const read: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(input ?? {})) {

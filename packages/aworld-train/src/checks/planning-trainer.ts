@@ -6,7 +6,7 @@ import { type DatasetSource, type RewardSource, TrainerProcessor } from '@aworld
 import type { TrainableAgent } from '../load/load-agent.ts'
 import { loadTrainableAgent } from './trainable-agent.ts'
 
-/** A trainer that takes run options; AgentTrainer hands them over right after creating it. */
+/** A trainer that takes run options. AgentTrainer passes them right after creating it. */
 export interface TakesRunOptions {
   useRunOptions(options: RunOptions): void
 }
@@ -15,7 +15,7 @@ export function takesRunOptions(value: object): value is TakesRunOptions {
   return typeof (value as Partial<TakesRunOptions>).useRunOptions === 'function'
 }
 
-/** What the checks have received so far. */
+/** The inputs that the checks have received so far. */
 interface TrainerInputs {
   options: RunOptions
   agent: LoadedAgent | undefined
@@ -24,7 +24,7 @@ interface TrainerInputs {
   reward: RewardSource | undefined
 }
 
-/** A trainer whose checks gather what a run needs, and make a plan of it; the check of the configuration sets `planned`. */
+/** A trainer whose checks collect the inputs of a run and make a plan of them. The check of the configuration sets `planned`. */
 export abstract class PlanningTrainer<Plan> extends TrainerProcessor implements TakesRunOptions {
   protected readonly inputs: TrainerInputs = { options: {}, agent: undefined, train: undefined, test: undefined, reward: undefined }
   protected planned: Plan | undefined
@@ -33,7 +33,7 @@ export abstract class PlanningTrainer<Plan> extends TrainerProcessor implements 
     this.inputs.options = options
   }
 
-  /** The plan that the checks have made; absent before they ran. */
+  /** The plan that the checks have made; absent until they have run. */
   get plan(): Plan | undefined {
     return this.planned
   }

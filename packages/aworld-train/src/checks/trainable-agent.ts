@@ -2,7 +2,7 @@ import { TrainError } from '@aworld-train/protocol'
 import type { LoadedAgent } from '@aworld-train/run'
 import { loadAgent, type TrainableAgent } from '../load/load-agent.ts'
 
-/** Loads an agent of which at least one part is trained; AGENT_INVALID where all of them are frozen. */
+/** Loads an agent with at least one trained part. Throws AGENT_INVALID if all parts are frozen. */
 export async function loadTrainableAgent(source: TrainableAgent, baseDirectory: string): Promise<LoadedAgent> {
   const loaded = await loadAgent(source, baseDirectory)
   const { agents } = loaded.program

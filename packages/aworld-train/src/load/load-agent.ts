@@ -8,10 +8,10 @@ import { parse } from 'yaml'
 import { AworldAgentLoop, policyAddress } from '../aworld/agent-loop.ts'
 import { buildAgents, isAgentLoopClass, refuseOtherLoop } from '../aworld/build-agents.ts'
 
-/** What `AgentTrainer` takes as its agent. A path is a module (`./agent.ts#name`) or an agent.yaml. */
+/** Values that `AgentTrainer` takes as its agent. A path is a module (`./agent.ts#name`) or an agent.yaml. */
 export type TrainableAgent = Agent | Swarm | AgentFunction | AgentProgram | AworldAgentLoop | (new () => AworldAgentLoop) | string
 
-/** Any agent source as a program; AGENT_INVALID or MODULE_INVALID say what is wrong with it. */
+/** Converts any agent source to a program. AGENT_INVALID or MODULE_INVALID describe the error. */
 export async function loadAgent(source: TrainableAgent, baseDirectory: string): Promise<LoadedAgent> {
   if (typeof source !== 'string') return { program: await toProgram(source), directory: baseDirectory, module: null, files: [] }
   const file = resolve(baseDirectory, source.split('#')[0] as string)
@@ -60,7 +60,7 @@ async function loadYaml(file: string): Promise<LoadedAgent> {
   return { program: toAgentProgram(source, { policyBaseUrls: [policyAddress] }), directory, module: null, files: [file] }
 }
 
-/** `_target_` of the seeds' agent.yaml, a list of `{name, _target_}`, or one such map; of a rendered one its `module`. */
+/** The `_target_` in the seeds' agent.yaml, which is a list of `{name, _target_}` or one such map, or the `module` of a rendered one. */
 function targetOf(document: unknown, file: string): string | null {
   const entries = Array.isArray(document) ? document : [document]
   const targets = entries.filter(

@@ -3,7 +3,10 @@ import { realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 
-/** Where a model of this name is saved: below `checkpoints` of the run at `path`. CONFIG_INVALID for a name that leads elsewhere, or that the run uses itself. */
+/**
+ * Path of a saved model with this name, below `checkpoints` of the run at `path`. Throws CONFIG_INVALID for a name that leads elsewhere, or
+ * that the run uses itself.
+ */
 export async function checkpointPath(path: string, name: string): Promise<string> {
   const folder = resolve(path, 'checkpoints')
   const target = resolve(folder, String(name))

@@ -4,20 +4,20 @@ import { callSettingsOf } from '@aworld-train/training'
 import type { LocalPlan } from './plan.ts'
 
 /**
- * Runs of equal hash are the same command: the same settings, tasks, answers, and bytes of the files that are named as agent,
- * reward and warm-up. Neither the imports of those files nor an agent or reward given as an object are part of it: after a change there,
- * start over with `fresh` (`--new`).
+ * The configuration hash of a training. Runs of equal hash are runs of the same command: equal settings, tasks, answers, and bytes of the
+ * files named as agent, reward and warm-up. The imports of those files, and an agent or reward given as an object, are not part of it:
+ * after a change there, start over with `fresh` (`--new`).
  */
 export const configurationHash = (plan: LocalPlan): string => stableHash(inputsOf(plan))
 
-/** Hashes of what the configuration hash is made of, by the names that people know. */
+/** Hashes of the parts of the configuration hash, by names for people. */
 export const inputHashes = (plan: LocalPlan): Record<string, string> => hashesByName(inputsOf(plan))
 
 function inputsOf(plan: LocalPlan) {
   const tasks = (dataset: LocalPlan['test']) => dataset && datasetHash(dataset)
   const { rewardSource, rewardDirectory, warmUp, configDirectory } = plan
   const { loss } = plan.config.training
-  // Where numbers are read or logged and where agents run changes no training; the experiment is in the name.
+  // The places of metrics, of logs and of agents do not change a training; the experiment is in the name.
   const { executor: _executor, gateway, logging: _logging, projectName: _project, experimentName: _experiment, ...config } = plan.config
   return {
     'the name': plan.name,

@@ -16,12 +16,12 @@ import { TinkerTrainer } from './tinker-trainer.ts'
 export interface DoctorCheck {
   readonly name: string
   readonly ok: boolean
-  /** Whether it is a warning, with which training goes on. */
+  /** Whether it is a warning, which does not prevent training. */
   readonly warning?: boolean
   readonly message: string
 }
 
-/** Checks a project module by module, then runs one rollout and reports its tokens. Collects every problem; leaves nothing behind. */
+/** Checks a project module by module, then runs one rollout and reports its tokens. Collects every problem and leaves nothing behind. */
 export async function diagnose(definition: TrainingDefinition, signal: AbortSignal): Promise<DoctorCheck[]> {
   const checks: DoctorCheck[] = []
   const attempt = async <T>(name: string, work: () => Promise<T>, describe: (value: T) => string): Promise<T | undefined> => {
@@ -124,14 +124,14 @@ function problemsOf(error: unknown): readonly unknown[] {
   return error instanceof Error && error.cause instanceof AggregateError ? error.cause.errors : [error]
 }
 
-/** The check that a problem belongs to: the check of the configuration also reads the dataset and the reward that it names. */
+/** The check that a problem belongs to. The check of the configuration also reads the dataset and the reward that it names. */
 function moduleOf(problem: unknown): string {
   const code = problem instanceof TrainError ? problem.code : ''
   if (code.startsWith('DATASET_')) return 'dataset'
   return /^(?:REWARD|MODULE)_/.test(code) ? 'reward' : 'config'
 }
 
-/** What a project without a model folder starts from; a training makes it in its run. */
+/** Makes the starting model of a project without a model folder. A training makes it in its run. */
 async function makeModel(plan: LocalPlan, directory: string, signal: AbortSignal): Promise<string> {
   const { simd, threads } = plan.config.engine
   await runWarmUp(plan.warmUp as string, plan.configDirectory, { directory, seed: plan.seed, simd, threads, signal, onProgress() {} })
@@ -143,7 +143,7 @@ function rewardNote({ rewardFunc }: TrainingDefinition): string {
   return 'runs in this process: a reward that never yields cannot be stopped; give it by path (./reward.ts#name) for hard limits'
 }
 
-/** Throws POLICY_CONTEXT_OVERFLOW where a prompt of any dataset is too long; resolves with the context of the model, in tokens. */
+/** Throws POLICY_CONTEXT_OVERFLOW if a prompt of any dataset is too long. Resolves to the context of the model, in tokens. */
 async function checkPrompts({ train, validation, test, config }: LocalPlan, directory: string): Promise<number> {
   const { contextLength } = await loadModelConfig(directory)
   const chat = await loadChatModel({ directory, templateArguments: config.model.templateArguments })
@@ -153,7 +153,7 @@ async function checkPrompts({ train, validation, test, config }: LocalPlan, dire
   return contextLength
 }
 
-/** Frozen models that a rollout might pay for, or whose recorded answers it might add to. */
+/** Frozen models whose calls might cost money or add to their recorded answers. */
 function modelsWithSideEffects({ config }: LocalPlan): string[] {
   return Object.entries(config.models).flatMap(([name, { mode }]) => (mode === 'replay' ? [] : [`models.${name} (${mode})`]))
 }
@@ -202,7 +202,10 @@ async function tryRollout({ plan, model, parts, path, task }: TriedRollout, sign
 
 const isReplayMissing = ({ error }: Episode) => error?.code === 'FROZEN_REPLAY_MISSING'
 
-/** The outcome of the rollout. A missing recorded answer is no fault of the project: the policy here says other things than the one that answers were recorded for. */
+/**
+ * Describes the outcome of the rollout. A missing recorded answer is no fault of the project, because the policy here differs from the one
+ * that the answers were recorded for.
+ */
 function describeRollout(episode: Episode): string {
   return isReplayMissing(episode)
     ? `ended early, an answer is not recorded: ${episode.error?.message}\n${tokenReport(episode)}`
@@ -211,7 +214,7 @@ function describeRollout(episode: Episode): string {
 
 const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`
 
-/** How many tokens one episode sampled, how its turns hang together, and what reaches a trainer. */
+/** Describes the sampled tokens of one episode, the structure of its turns, and the part that reaches a trainer. */
 function tokenReport(episode: Episode): string {
   const all = episode.trajectories.flatMap((trajectory) => trajectory.turns)
   const turns = all.filter(({ branchReasons }) => !branchReasons.includes('frozen-model'))

@@ -160,7 +160,13 @@ it('is about the weights that train() left, and names them', async () => {
         evaluation: { before: false },
         concurrency: 1,
       },
-      ...{ checkpoint, samples: 4, seed: 3, steps: 1, runPath: join(folder, 'runs'), trainEngineName: 'local', onEvent: () => {} },
+      checkpoint,
+      samples: 4,
+      seed: 3,
+      steps: 1,
+      runPath: join(folder, 'runs'),
+      trainEngineName: 'local',
+      onEvent: () => {},
     })
   const answers = ({ results }: InferenceReport) => results.map(({ answer }) => answer)
   const untrained = await (await trainer()).inference(dataset)
@@ -213,7 +219,10 @@ it.each(['function', 'module'])('names the line of a reward that threw, of a %s'
     trainDataset: dataset,
     rewardFunc: form === 'module' ? `${file}#grade` : grade,
     config: { model: { path: shipped }, engine: { threads: 1, simd: 'plain' }, sampling: { maxTokens: 64 }, concurrency: 2 },
-    ...{ samples: 2, seed: 3, runPath: join(folder, 'runs'), trainEngineName: 'local' },
+    samples: 2,
+    seed: 3,
+    runPath: join(folder, 'runs'),
+    trainEngineName: 'local',
   })
   const { failures, failed, reward } = await trainer.inference(dataset)
   expect({ failed, reward }).toEqual({ failed: 2, reward: 0.5 })

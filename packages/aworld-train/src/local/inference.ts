@@ -32,15 +32,18 @@ export interface InferenceRequest {
   readonly options: RunOptions
   readonly dataset: LoadedDataset
   readonly signal: AbortSignal
-  /** Rollouts of each task; `evaluation.samplesPerPrompt` by default. */
+  /** Rollouts of each task. Default: `evaluation.samplesPerPrompt`. */
   readonly samplesPerPrompt?: number | undefined
-  /** Model folder to use instead of the plan's. */
+  /** Model folder that replaces the plan's. */
   readonly model?: string | undefined
-  /** Folder that a learner has saved, whose weights are sampled in place of the model's. */
+  /** Folder that a learner has saved. Its weights are sampled in place of the model's. */
   readonly checkpoint?: string | undefined
 }
 
-/** Runs the agent over a dataset with the policy as it is. A run that cannot start leaves nothing; one of which every rollout fails leaves its report and rejects with EVALUATION_FAILED. */
+/**
+ * Runs the agent over a dataset with the policy as it is. A run that cannot start leaves nothing. A run whose rollouts all fail leaves its
+ * report and rejects with EVALUATION_FAILED.
+ */
 export async function runInference(plan: LocalPlan, request: InferenceRequest): Promise<InferenceReport> {
   const model = request.model ?? plan.model
   if (model === null) {
@@ -142,7 +145,12 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
     path,
     seed,
     sampling,
-    ...{ tasks, rollouts, failed, unscored, failures, byKind },
+    tasks,
+    rollouts,
+    failed,
+    unscored,
+    failures,
+    byKind,
     ...(result.counted && { counted: result.counted }),
     reward: isScored ? result.reward : null,
     interval: isScored ? result.interval : null,

@@ -34,7 +34,7 @@ export interface LocalRunRequest {
   readonly signal: AbortSignal
 }
 
-/** A run over the policy in the box, with everything between the agent and the policy. */
+/** A run over the policy in the box, with all parts between the agent and the policy. */
 export interface LocalRun {
   readonly path: string
   readonly store: OwnedRunStore
@@ -43,15 +43,15 @@ export interface LocalRun {
   onEvent(event: RunEvent): void
   /** Calls `listener` with every event. */
   listen(listener: (event: RunEvent) => void): void
-  /** Writes `report.json`, and ends the run in its status; what is finished is not resumed. */
+  /** Writes `report.json` and ends the run with its status. A finished run is not resumed. */
   end(result: SelfDrivenResult): Promise<RunReport>
   /** Writes `report.json` for a run that an error ends. */
   leaveReport(result: SelfDrivenResult): Promise<RunReport>
 }
 
 /**
- * Tries what rollouts need, starts or resumes the run that `configurationHash` names, makes the starting model where a warm-up
- * is named, and works in it. A new run that cannot start leaves nothing.
+ * Tries the parts of rollouts, starts or resumes the run that `configurationHash` identifies, makes the starting model if a warm-up is
+ * named, and works in the run. A new run that cannot start leaves nothing.
  */
 export async function inLocalRun<T>(
   plan: LocalPlan,
@@ -171,7 +171,9 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       maxLogprobDifference: greatest(curve.flatMap(({ metrics }) => metrics['maxLogprobDifference'] ?? [])),
       tokenReport,
       counts: {
-        ...{ rollouts, attempts: rollouts + repeatedAttempts, losses },
+        rollouts,
+        attempts: rollouts + repeatedAttempts,
+        losses,
         ...(plan.config.training.firstSamples !== null && { notStarted: total(curve.map(({ metrics }) => metrics['notStarted'] ?? 0)) }),
         episodesByStopReason: { ...episodesByStopReason },
         ...calls,

@@ -12,7 +12,7 @@ let folder: string
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'aworld-train-local-'))
-  // The checks ask for a folder with a config.json; only a run reads the model.
+  // The checks require a folder with a config.json; only a run reads the model.
   writeFileSync(join(folder, 'config.json'), '{}')
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
@@ -134,7 +134,7 @@ it('takes the test set that the configuration names, and its prompt column, for 
   const data = { testFiles: ['test.jsonl'], promptKey: 'question' }
   const trainDataset = [{ id: 'task-1', question: 'Is 6 even?', answer: 'yes' }]
   const trainer = await AgentTrainer.create(options({ trainDataset, config: { model: { warmUp: './warm-up.ts#warmUp' }, data } }))
-  // Without a model yet both stop behind the dataset, which they have read.
+  // There is no model yet, so both stop after the dataset, which they have read.
   await expect(trainer.inference()).rejects.toThrow('There is no model yet')
   await expect(trainer.inference([{ id: 'b', question: 'Is 8 even?' }])).rejects.toThrow('There is no model yet')
 })

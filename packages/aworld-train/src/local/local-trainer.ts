@@ -41,7 +41,7 @@ import { type OpenPolicy, openPolicy } from './open-policy.ts'
 import type { LocalPlan } from './plan.ts'
 import { runLocalTraining } from './run-local-training.ts'
 
-/** The trainer in the box: our own loop over the embedded policy, in this process. */
+/** The trainer in the box. It runs our own loop over the embedded policy, in this process. */
 export class LocalTrainer extends PlanningTrainer<LocalPlan> {
   readonly #policies = new Set<OpenPolicy>()
   #trained: { readonly model: string; readonly checkpoint: string } | null = null
@@ -52,7 +52,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     if (this.inputs.reward !== undefined) await tryReward(this.inputs.reward, this.baseDirectory)
   }
 
-  /** Reads the configuration, then what it names: datasets, reward, model. */
+  /** Reads the configuration, then the datasets, the reward and the model that it names. */
   override async checkConfig(config?: unknown): Promise<LocalConfig> {
     const configDirectory = typeof config === 'string' ? dirname(resolve(this.baseDirectory, config)) : this.baseDirectory
     const source = typeof config === 'string' ? resolve(this.baseDirectory, config) : (config as object | undefined)
@@ -65,7 +65,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     if (read && read.problems.length > 0)
       problems.add(new TrainError('CONFIG_INVALID', read.problems.join('\n'), { details: { problems: read.problems } }))
     const parsed = read && read.problems.length === 0 ? read : undefined
-    // A configuration that cannot be read does not keep the options from being checked.
+    // The options are checked even if the configuration cannot be read.
     const settings = this.#withOverrides((read ?? readLocalConfig({})).config)
     const isRead = (section: keyof LocalConfig) => read !== undefined && !read.failed.includes(section)
     const train = await attempt(() =>
@@ -159,7 +159,10 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     })
   }
 
-  /** For a trainer of your own that extends this one: starts or resumes a run over what the checks found. Close it, with `await using`; what is left open ends with the training. */
+  /**
+   * Starts or resumes a run with the results of the checks, for a trainer of your own that extends this one. Close it with `await using`;
+   * otherwise it ends with the training.
+   */
   protected async openPolicy(signal: AbortSignal = new AbortController().signal): Promise<OpenPolicy> {
     const trainer = this.constructor.name
     const policy = await openPolicy(this.readyPlan(), { runPath: this.runPath, options: this.inputs.options, signal, trainer })
@@ -167,7 +170,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     return { ...policy, finish: async (result) => this.#keep(await policy.finish(result)) }
   }
 
-  /** Keeps where the weights of a training are: inference after it is about them. */
+  /** Keeps the path of a training's weights, because inference after it uses them. */
   #keep(report: RunReport): RunReport {
     const { path, model, checkpoint } = report
     if (model !== null && checkpoint !== null) this.#trained = { model, checkpoint: join(path, checkpoint) }

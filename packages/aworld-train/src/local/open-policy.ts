@@ -9,55 +9,67 @@ import { configurationHash } from './configuration-hash.ts'
 import { inLocalRun, type LocalRun, type LocalRunRequest } from './local-run.ts'
 import type { LocalPlan } from './plan.ts'
 
-/** Values of the report that a trainer of your own sets instead of the run. */
+/** Values of the report that a trainer of your own sets in place of the run's. */
 export interface PolicyResult {
-  /** The evaluations before and after; by default those with these names. */
+  /** The evaluations before and after training. Default: those with these names. */
   readonly before?: EvaluationResult | undefined
   readonly after?: EvaluationResult | undefined
-  /** By default the mean reward of the rollouts of each step. */
+  /** Default: the mean reward of the rollouts of each step. */
   readonly curve?: readonly number[] | undefined
 }
 
 /**
- * A run with a policy in it that an agent can be run against and that can be trained: what a trainer of your own works with.
- * Whatever happens up to a `publish` of the learner is a step, which is then kept. Resumed, the trainer does the same things
- * in the same order: what is kept is not sampled again, and updates are repeated.
+ * A run with a policy that an agent can be run against and that can be trained, for a trainer of your own. Everything up to a `publish` of
+ * the learner is a step, which is then kept. A resumed trainer repeats the same calls in the same order: kept rollouts are not sampled
+ * again, and updates are repeated.
  */
 export interface OpenPolicy extends AsyncDisposable {
   /** Folder of the run. */
   readonly path: string
   readonly config: LocalConfig
   readonly trainTasks: readonly TrainingTask[]
-  /** Empty where there is no test set. */
+  /** Empty without a test set. */
   readonly testTasks: readonly TrainingTask[]
   readonly engine: Pick<TokenEngine, 'name' | 'model' | 'weightVersion'>
-  /** The loss that `training.loss` is or names; `null` where there is none. */
+  /** The loss that `training.loss` is or names; `null` if there is none. */
   readonly loss: PolicyLoss | null
-  /** Updates the weights, by a loss of your own or one of its kinds; `trainSft` and `publish()` make them the ones that sample, and end a step. */
+  /** Updates the weights, by a loss of your own or by one of its kinds. `trainSft` and `publish()` make them sample, and end a step. */
   readonly learner: PolicyLearner
   readonly signal: AbortSignal
-  /** Runs the agent on each task with the published weights and scores it; the samples of a task stand together. New random numbers on every call. TRAINER_EMPTY_BATCH where all failed. */
+  /**
+   * Runs the agent on each task with the published weights and scores it. Samples of one task are adjacent. Every call has new random
+   * numbers. Rejects with TRAINER_EMPTY_BATCH if all failed.
+   */
   rollout(tasks: readonly TrainingTask[], options?: RolloutOptions): Promise<Episode[]>
-  /** Mean reward under the sampling of `evaluation` in the configuration, with the same random numbers on every call. ROLLOUT_CONFLICT where `name` is used twice; a resumed run returns what is recorded. */
+  /**
+   * Mean reward under the sampling of `evaluation` in the configuration, with the same random numbers on every call. Rejects with
+   * ROLLOUT_CONFLICT if `name` is used twice. A resumed run returns the recorded result.
+   */
   evaluate(tasks: readonly TrainingTask[], name: string): Promise<EvaluationResult>
-  /** Loads the newest checkpoint of a resumed run and resolves to its step, 0 where there is none. A loop that starts there repeats no update before it. */
+  /**
+   * Loads the newest checkpoint of a resumed run and resolves to its step, or to 0 if there is none. A loop that starts there repeats no
+   * update before it.
+   */
   restore(): Promise<number>
-  /** Writes the weights as a Hugging Face folder `checkpoints/<name>` and resolves to its path. CONFIG_INVALID for a name that leads out of the run. */
+  /**
+   * Writes the weights as a Hugging Face folder `checkpoints/<name>` and resolves to its path. Rejects with CONFIG_INVALID for a name that
+   * leads out of the run.
+   */
   saveModel(name: string): Promise<string>
   /** Writes `report.json` and closes the run as finished. */
   finish(result?: PolicyResult): Promise<RunReport>
-  /** Waits for what was started, then closes the run; one that was not finished can be resumed. */
+  /** Waits for work under way, then closes the run. A run that was not finished can be resumed. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 export interface OpenPolicyRequest extends LocalRunRequest {
-  /** Name of the trainer; a run is resumed by the one that started it. */
+  /** Name of the trainer. A run is resumed only by the trainer that started it. */
   readonly trainer: string
 }
 
 const savedModelsKey = 'saved-models'
 
-/** Starts or resumes a run, makes the starting model where a warm-up is named, and opens everything between the agent and the policy. */
+/** Starts or resumes a run, makes the starting model if a warm-up is named, and opens all parts between the agent and the policy. */
 export async function openPolicy(plan: LocalPlan, { trainer, ...request }: OpenPolicyRequest): Promise<OpenPolicy> {
   const opened = Promise.withResolvers<OpenPolicy>()
   const disposed = Promise.withResolvers<void>()
@@ -85,7 +97,7 @@ interface PolicyParts {
 
 interface PolicyLife {
   readonly signal: AbortSignal
-  /** Resolves when the run is closed; `null` before somebody closes it. */
+  /** Resolves when the run is closed; `null` until closing has begun. */
   closing(): Promise<void> | null
 }
 
@@ -111,7 +123,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
   let finishing: Promise<RunReport> | undefined
   let isEnded = false
 
-  /** `method` while the run is open; whoever closes it waits for its end. What fails without being awaited does not end the process. */
+  /** Allows `method` only while the run is open; closing waits for its end. An error that nobody awaits does not end the process. */
   const whileOpen =
     <Arguments extends unknown[], Result>(method: (...input: Arguments) => Promise<Result>) =>
     (...input: Arguments): Promise<Result> => {
@@ -201,7 +213,7 @@ const endedError = () =>
     'The training of this policy has ended, and its run is closed; open a policy in train(), and await what it is asked for.',
   )
 
-/** Shows how far the rollouts of a phase are, and their mean reward so far; keys of rollouts begin with their phase. */
+/** Shows the progress of a phase's rollouts and their mean reward so far. Keys of rollouts begin with their phase. */
 function createRolloutProgress(emit: (event: RunEvent) => void) {
   const phases = new Map<string, { readonly total: number; done: number; reward: number }>()
   return {

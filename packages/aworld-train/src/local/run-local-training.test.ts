@@ -59,7 +59,7 @@ it('a training whose answers are mostly cut says so in its report, with the reme
     const run = readRun(path)
     const health = run.health(0).samples
     run.close()
-    // The first is from before the weights were published, unless the last came within the same two seconds and stands in its place.
+    // The first sample is from before the weights were published, unless the last one replaced it within the same two seconds.
     const engine = { ready: true, reason: null, replicas: [] }
     const resting = { queued: 0, running: 0, calls: 0, retries: 0, channel: null }
     expect([health[0], health.at(-1)]).toMatchObject([

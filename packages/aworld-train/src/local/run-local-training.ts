@@ -4,7 +4,10 @@ import { configurationHash } from './configuration-hash.ts'
 import { inLocalRun, type LocalRunRequest } from './local-run.ts'
 import type { LocalPlan } from './plan.ts'
 
-/** Runs a plan in a run directory: starts or resumes it, trains, evaluates, and leaves `report.json`. A new run that cannot start leaves nothing. */
+/**
+ * Runs a plan in a run directory: starts or resumes the run, trains, evaluates, and writes `report.json`. A new run that cannot start
+ * leaves nothing.
+ */
 export async function runLocalTraining(plan: LocalPlan, request: LocalRunRequest): Promise<RunReport> {
   return await inLocalRun(plan, { ...request, configurationHash: configurationHash(plan) }, async (run) => {
     const { stage, store, onEvent } = run
@@ -14,7 +17,7 @@ export async function runLocalTraining(plan: LocalPlan, request: LocalRunRequest
       reference: stage.policy.reference,
       loss: plan.loss,
       engine: stage.policy.engine,
-      // Policies swap weights by themselves: groups that go on meanwhile are not held until the last of their calls has ended.
+      // Policies swap weights by themselves, so groups that continue meanwhile are not held until the last of their calls has ended.
       gateway: plan.config.training.maxStaleness === 0 ? stage.gateway : undefined,
       runner: stage.runner,
       store,
@@ -28,7 +31,7 @@ export async function runLocalTraining(plan: LocalPlan, request: LocalRunRequest
         failed = committed
       },
     }).catch(async (error: unknown) => {
-      // A full disk may fail the report too; the first error is the one to throw.
+      // A full disk may also fail the report. The first error is the one to throw.
       if (failed) await run.leaveReport(failed).catch(() => {})
       throw error
     })

@@ -3,13 +3,13 @@ import type { RunEvent } from '@aworld-train/protocol'
 import { Counter, Gauge, Registry } from 'prom-client'
 import { curveOf } from './curve-name.ts'
 
-/** What a training shows to Prometheus of itself; the gateway adds what it knows of calls. */
+/** Metrics of a training for Prometheus. The gateway adds those of calls. */
 export interface RunMetrics {
   readonly registry: Registry
   read(event: RunEvent): void
 }
 
-/** The metrics of a training, which goes on from the steps in the store. Counters are of this process. */
+/** Creates the metrics of a training, starting from the steps in the store. Counters are of this process. */
 export function createRunMetrics(store: Pick<RunProgress, 'steps'>): RunMetrics {
   const registry = new Registry()
   const common = (name: string, help: string) => ({ name: `aworld_train_run_${name}`, help, registers: [registry] })

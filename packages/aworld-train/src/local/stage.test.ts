@@ -42,7 +42,7 @@ it('ends the connections of an agent that holds some', async () => {
   expect(closed).toBe(1)
 })
 
-/** What one call to a stage is answered, and how many reached the engine. */
+/** Sends one call to a stage. Resolves to its answer and the number of calls that reached the engine. */
 async function ask(settings: object, content = 'Gold?', answer?: string) {
   const program: AgentProgram = { agents: [{ name: 'agent', trainable: true }], run: async () => ({ answer: null, messages: [] }) }
   const stage = await openQuietly(program, settings)

@@ -22,17 +22,20 @@ import type { LocalPlan } from './plan.ts'
 export interface StageOptions {
   /** A Hugging Face folder. */
   readonly model: string
-  /** Its configuration, seed and program, and where other processes find its agent; a program that holds connections, of an Agent or a Swarm, ends them with the stage. */
+  /**
+   * Its configuration, seed and program, and the path of its agent for other processes. The program of an Agent or a Swarm may hold
+   * connections; they are closed with the stage.
+   */
   readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory' | 'policy'> &
     Partial<Pick<LocalPlan, 'agent' | 'configDirectory'>>
-  /** Stay open when the stage closes. */
+  /** They stay open when the stage closes. */
   readonly parts: RolloutParts
   readonly store: RolloutWriter
   readonly answers: ReadonlyMap<string, AnswerKey>
   readonly onEvent: (event: RunEvent) => void
-  /** That of the run: it ends waits for a policy which is elsewhere. */
+  /** The signal of the run. It ends waits for a policy at a service. */
   readonly signal: AbortSignal
-  /** How programs reach the gateway, and what they find there beside its own metrics; by default any free port, and nothing. */
+  /** The port of the gateway and the metrics that it shows beside its own. Default: any free port, and none. */
   readonly served?: Pick<PolicyGatewayOptions, 'port' | 'registry'> | undefined
 }
 
@@ -43,15 +46,15 @@ export interface Stage {
   /** Context length of the policy, in tokens. */
   readonly contextLength: number
   readonly gateway: Gateway
-  /** `null` where agents and their tools run in other processes. */
+  /** `null` if agents and their tools run in other processes. */
   readonly environment: Environment | null
   readonly runner: InProcessRolloutRunner
-  /** How many calls have reached the engine. */
+  /** Number of calls that have reached the engine. */
   engineCalls(): number
   close(): Promise<void>
 }
 
-/** Opens the stage; what was opened is closed again when a later part fails. */
+/** Opens the stage. If a part fails to open, the parts before it are closed. */
 export async function openStage(options: StageOptions): Promise<Stage> {
   const { parts, store, answers, onEvent } = options
   const { config, seed, program, agentDirectory } = options.plan
@@ -65,7 +68,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   })
   const counted = countCalls(policy.engine)
   const { agent, configDirectory = agentDirectory } = options.plan
-  // One rollout of a test, without workers, needs nobody to reach it.
+  // One rollout of a test, without workers, needs no address for others.
   const listener = agent ? readListener(config.gateway, configDirectory) : undefined
   const gateway = await openPolicyGateway(stack, {
     policy: { kind: 'token', engine: counted.engine, chat, ...routeSettings(config) },
@@ -83,7 +86,12 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     onEvent({ type: 'warning-raised', at: Date.now(), code, message })
   const workers = agent
     ? await openExecutor(stack, {
-        ...{ settings: config.executor, agent, engines: launcherEngines, directory: configDirectory, entry: workerEntry, listener },
+        settings: config.executor,
+        agent,
+        engines: launcherEngines,
+        directory: configDirectory,
+        entry: workerEntry,
+        listener,
         onWarning,
       })
     : null
@@ -115,8 +123,10 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   }
 }
 
-/** Where a gateway listens, with the files that are named relative to `directory`. */
+/** Settings of the gateway's listener. Its files are found relative to `directory`. */
 const readListener = ({ host, tls, insecure, publicUrl }: LocalConfig['gateway'], directory: string): Listener => ({
-  ...{ host, tls: readTls(tls, directory), insecure },
+  host,
+  tls: readTls(tls, directory),
+  insecure,
   ...(publicUrl !== null && { publicUrl }),
 })

@@ -4,7 +4,9 @@ import { toYaml, writeParquet } from '@aworld-train/training'
 import { stringify } from 'yaml'
 import type { LocalPlan } from './plan.ts'
 
-/** Writes what a person finds in a run directory under AWorld's names: agent.yaml, final_trainer.yaml, train_data.parquet, test_data.parquet. */
+/**
+ * Writes files for people to a run directory under AWorld's names: agent.yaml, final_trainer.yaml, train_data.parquet, test_data.parquet.
+ */
 export async function writeRunFiles(path: string, plan: LocalPlan): Promise<void> {
   const agents = plan.program.agents.map(({ name, trainable }) => ({
     name,

@@ -1,34 +1,34 @@
 import type { Learner, TokenEngine } from '@aworld-train/core'
 import type { ConfigExtension, LocalConfig } from '@aworld-train/training'
 
-/** What our own loop trains: a policy that is sampled and trained, and what a report says of it. */
+/** A policy that our own loop samples and trains, with its description for a report. */
 export interface Policy {
   readonly engine: TokenEngine
   readonly learner: Learner
-  /** The starting weights, which stay as they are; only where the configuration asks for a KL term. */
+  /** The starting weights, which do not change. Present only if the configuration asks for a KL term. */
   readonly reference: Pick<Learner, 'logprobs'> | undefined
-  /** Where it runs, for `report.json`. */
+  /** The machine or service that runs it, for `report.json`. */
   readonly tier: Readonly<Record<string, unknown>>
-  /** Two lines for a person. */
+  /** Two lines for people. */
   readonly details: { readonly policy: string; readonly engine: string }
   /** Writes the weights as a Hugging Face folder. */
   saveModel(directory: string): Promise<void>
   close(): Promise<void>
 }
 
-/** A policy that is chosen and not opened yet. */
+/** A policy that is chosen but not open. */
 export interface ChosenPolicy {
-  /** What makes a run of other settings another run. */
+  /** Settings whose change makes a different run. */
   readonly settings: unknown
-  /** What a service says of itself, for `doctor`; absent for a policy of this process. */
+  /** Description of the service by itself, for `doctor`; absent for a policy of this process. */
   readonly describe?: ((signal: AbortSignal) => Promise<string>) | undefined
-  /** `model` is a Hugging Face folder. The signal ends waits for a service, also those of the learner: it is that of the whole run. */
+  /** `model` is a Hugging Face folder. The signal is that of the whole run and ends waits for a service, also those of the learner. */
   open(model: string, signal: AbortSignal): Promise<Policy>
 }
 
-/** What can be sampled and trained by our own loop, by the section of the configuration that is its own. */
+/** A kind of policy that our own loop can sample and train, identified by its section of the configuration. */
 export interface PolicyKind {
   readonly extension?: ConfigExtension | undefined
-  /** Reads its own section and refuses, with CONFIG_INVALID, what it cannot train. */
+  /** Reads its own section. Throws CONFIG_INVALID for settings that it cannot train. */
   choose(config: LocalConfig, extension: Readonly<Record<string, unknown>>, model: string | null): ChosenPolicy
 }

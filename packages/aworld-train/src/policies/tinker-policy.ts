@@ -6,7 +6,7 @@ import { describeIssues } from '@aworld-train/training'
 import { z } from 'zod'
 import type { Policy, PolicyKind } from './policy.ts'
 
-/** The section `tinker` of a configuration. Its `training`, `sampling`, `evaluation` and `limits` stand over those of the configuration. */
+/** The section `tinker` of a configuration. Its `training`, `sampling`, `evaluation` and `limits` win over those of the configuration. */
 export const TinkerSettings = z.strictObject({
   url: z
     .string()
@@ -49,7 +49,7 @@ export type TinkerSettings = z.infer<typeof TinkerSettings>
 export const tinkerPolicy: PolicyKind = {
   extension: {
     section: 'tinker',
-    // What the protocol cannot do is off, and the rate is the SDK's.
+    // Features that the protocol lacks are off, and the rate is the SDK's.
     defaults: { training: { learningRate: 1e-4, betas: [0.9, 0.95], weightDecay: 0, maxGradNorm: 0 } },
     overrides: ['training', 'sampling', 'evaluation', 'limits'],
     inert: {
@@ -77,7 +77,7 @@ export const tinkerPolicy: PolicyKind = {
   },
 }
 
-/** The service of the settings or the environment. CONFIG_INVALID where neither names one. */
+/** The service of the settings or the environment. Throws CONFIG_INVALID if neither names one. */
 export function toTinkerService({ url, patienceMs, resultMs }: Pick<TinkerSettings, 'url' | 'patienceMs' | 'resultMs'>): TinkerService {
   const address = url ?? process.env['TINKER_BASE_URL']
   if (!address) {
@@ -87,7 +87,7 @@ export function toTinkerService({ url, patienceMs, resultMs }: Pick<TinkerSettin
   return { url: address, apiKey: process.env['TINKER_API_KEY'], patienceMs, resultMs }
 }
 
-/** A line on a service, by default that of `TINKER_BASE_URL`: server, models and the version of the wire. */
+/** Describes a service in one line: server, models and the version of the wire. Default: the service of `TINKER_BASE_URL`. */
 export async function describeTinker(
   settings: Pick<TinkerSettings, 'url' | 'patienceMs' | 'resultMs'> = TinkerSettings.parse({}),
   signal?: AbortSignal,

@@ -3,14 +3,14 @@ import { dirname } from 'node:path'
 import { crc32c } from './crc32c.ts'
 import { decodeTags, encodeFileVersion, encodeScalars, type ScalarsOfStep } from './event-proto.ts'
 
-/** An event file of TensorBoard that grows. What is written is there for every reader, and stays when this process is killed. */
+/** A growing event file of TensorBoard. Written events are visible to every reader at once, and survive a kill of this process. */
 export interface EventFile {
-  /** Appends the values whose tag has none at this step; `atMs` is Unix milliseconds. Throws what the disk throws. */
+  /** Appends the values whose tag has none at this step; `atMs` is Unix milliseconds. Throws the errors of the disk. */
   append(scalars: ScalarsOfStep, atMs: number): void
   close(): void
 }
 
-/** Opens a file to append behind its last whole record, or begins it. Throws what the disk throws. */
+/** Opens a file to append after its last whole record, or creates it. Throws the errors of the disk. */
 export function openEventFile(path: string): EventFile {
   mkdirSync(dirname(path), { recursive: true })
   const file = openSync(path, 'a+')
@@ -42,7 +42,7 @@ export function openEventFile(path: string): EventFile {
 const headerBytes = 12
 const footerBytes = 4
 
-/** Length, its check sum, the data, and theirs: a TFRecord (tensorflow/core/lib/io/record_writer.h). */
+/** Encodes a TFRecord: length, its check sum, the data, and their check sum (tensorflow/core/lib/io/record_writer.h). */
 function toRecord(data: Buffer): Buffer {
   const record = Buffer.alloc(headerBytes + data.length + footerBytes)
   record.writeBigUInt64LE(BigInt(data.length))
@@ -52,7 +52,7 @@ function toRecord(data: Buffer): Buffer {
   return record
 }
 
-/** The records up to the first that is torn or damaged, and where that one begins. */
+/** The records up to the first that is cut off or damaged, and the position of that one. */
 function readRecords(bytes: Buffer): { readonly records: Buffer[]; readonly end: number } {
   const records: Buffer[] = []
   let end = 0
@@ -68,7 +68,7 @@ function readRecords(bytes: Buffer): { readonly records: Buffer[]; readonly end:
   return { records, end }
 }
 
-/** A check sum of data that may hold check sums itself is turned by 15 bits, and a constant added. */
+/** Masks a check sum: rotates it by 15 bits and adds a constant, because the data may hold check sums itself. */
 function masked(data: Uint8Array): number {
   const crc = crc32c(data)
   return (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0

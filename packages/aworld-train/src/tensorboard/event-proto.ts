@@ -15,7 +15,7 @@ const valueField = { tag: 1, simpleValue: 2 } as const
 export const encodeFileVersion = (atMs: number): Buffer =>
   Buffer.concat([protobuf.double(eventField.wallTime, atMs / 1_000), protobuf.text(eventField.fileVersion, 'brain.Event:2')])
 
-/** Values are kept as 32-bit floats, as by every writer of such files. */
+/** Encodes values as 32-bit floats, like every writer of such files. */
 export function encodeScalars({ step, values }: ScalarsOfStep, atMs: number): Buffer {
   const summary = Object.entries(values).map(([tag, value]) =>
     protobuf.bytes(summaryField.value, protobuf.text(valueField.tag, tag), protobuf.float(valueField.simpleValue, value)),

@@ -5,9 +5,9 @@ import { curveOf } from '../local/curve-name.ts'
 import { type EventFile, openEventFile } from './event-file.ts'
 import type { ScalarsOfStep } from './event-proto.ts'
 
-/** The numbers of a run's steps and evaluations, as they come, for TensorBoard. */
+/** Writes the numbers of a run's steps and evaluations for TensorBoard as they arrive. */
 export interface TensorBoardLog {
-  /** Keeps what the event says; others are passed over. Never throws: what the disk does not take is said once. */
+  /** Keeps the numbers of an event, if it has any. Never throws; the first error of the disk becomes a warning. */
   read(event: RunEvent): void
   close(): void
 }
@@ -21,7 +21,7 @@ export interface TensorBoardLogOptions {
 
 const folderName = (name: string) => name.replaceAll(/[\\/]/g, '-').replace(/^\.+$/, '-')
 
-/** Where verl has its files, too: TENSORBOARD_DIR, else a folder by project and experiment, here in the run directory. */
+/** The same place as verl's: TENSORBOARD_DIR, else a folder by project and experiment, here in the run directory. */
 export function tensorBoardDirectory(
   run: string,
   { project, experiment }: { readonly project: string; readonly experiment: string },
@@ -32,11 +32,11 @@ export function tensorBoardDirectory(
 
 const fileKey = 'tensorboard-file'
 
-/** Opens the event file of a run: the one that an earlier process of it began in that folder, or a new one. */
+/** Opens the event file of a run, which an earlier process of it may have begun in that folder. */
 export async function openTensorBoardLog({ directory, store, onWarning }: TensorBoardLogOptions): Promise<TensorBoardLog> {
   let file: EventFile | null = null
 
-  /** `work` while the disk takes it: a training does not end for want of a curve. */
+  /** Runs `work` until the disk fails. A training does not end for want of a curve. */
   function trying(work: () => void): void {
     try {
       work()

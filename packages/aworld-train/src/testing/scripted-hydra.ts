@@ -1,4 +1,4 @@
-/** Stands for `python -m aworld_train_bridge.verl.resolve_config` in tests: answers with the excerpt of verl's tree. */
+/** Replaces `python -m aworld_train_bridge.verl.resolve_config` in tests. It answers with the excerpt of verl's tree. */
 import { createInterface } from 'node:readline'
 import { parseOverride } from '../../../trainer-verl/src/config/hydra-override.ts'
 import { excerptOfVerl, readWithExcerpt } from '../../../trainer-verl/src/testing/excerpt-of-verl.ts'

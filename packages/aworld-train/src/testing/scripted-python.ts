@@ -17,7 +17,10 @@ const packages = {
   aiohttp: '3.14.5',
 }
 
-/** A `python` that is python3 with the metadata of verl's packages, the scripted Hydra where verl's configuration is asked for, and the scripted trainer where verl is. `faults` is the file that it reads. */
+/**
+ * Writes a `python` that is python3 with the metadata of verl's packages. It runs the scripted Hydra when verl's configuration is asked
+ * for, and the scripted trainer in place of verl. `faults` is the file that the trainer reads.
+ */
 export async function writeScriptedPython(directory: string): Promise<{ readonly python: string; readonly faults: string }> {
   const site = join(directory, 'site')
   for (const [name, version] of Object.entries(packages)) {

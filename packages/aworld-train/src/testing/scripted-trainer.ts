@@ -1,7 +1,7 @@
 /**
- * Stands for `python -m verl.trainer.main_ppo` in tests: a process that reads verl's overrides, connects to the channel, submits
- * rows, samples from a script, and leaves the metrics, ledger and checkpoints that verl and the bridge would leave. Its first
- * argument is a file that names the faults it shall have.
+ * Replaces `python -m verl.trainer.main_ppo` in tests. This process reads verl's overrides, connects to the channel, submits rows, samples
+ * from a script, and writes the metrics, ledger and checkpoints that verl and the bridge would write. Its first argument is a file that
+ * names its faults.
  */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -5,17 +5,17 @@ import { AgentTrainer } from '../agent-trainer.ts'
 import type { TrainingDefinition } from '../training-definition.ts'
 
 export interface EvaluateOptions {
-  /** What to evaluate on; the test set of the training by default. */
+  /** Dataset to evaluate on. Default: the test set of the training. */
   readonly dataset?: DatasetSource | undefined
-  /** Folder of the model that is sampled, in place of the configured one. */
+  /** Folder of the model to sample. Default: the configured one. */
   readonly model?: string | undefined
-  /** Rollouts of each task; `evaluation.samplesPerPrompt` of the configuration by default. */
+  /** Rollouts of each task. Default: `evaluation.samplesPerPrompt` of the configuration. */
   readonly samples?: number | undefined
   readonly seed?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-/** The report of an evaluation, and its episodes: those of a task have the same `group`. */
+/** The report of an evaluation, and its episodes. Episodes of one task have the same `group`. */
 export interface EvaluationWithEpisodes extends InferenceReport {
   readonly episodes: readonly Episode[]
 }

@@ -10,17 +10,20 @@ export { type OnceTraining, type RunOnceOptions, runOnce } from './run-once.ts'
 export type { ScriptedAnswer } from './scripted-policy.ts'
 export type { ComparedReport, EpisodeBounds, ExpectedReward }
 
-/** Importing this module adds these matchers to Vitest's `expect`. */
+/** Matchers that the import of this module adds to Vitest's `expect`. */
 interface TrainingMatchers<R> {
-  /** Of an episode: it can be trained, with every sampled token in a sample or explained. Of a list of episodes: each can, and the rewards of each group differ. */
+  /**
+   * For an episode: it can be trained, with every sampled token in a sample or explained. For a list of episodes: each can, and the rewards
+   * of each group differ.
+   */
   toBeTrainable(): R
-  /** Of an episode: its reward. Of a report: its mean reward. */
+  /** For an episode: its reward. For a report: its mean reward. */
   toEarn(reward: ExpectedReward): R
-  /** Of an episode: a tool was called, with arguments equal to `args` where they are named; asymmetric matchers may stand in them. */
+  /** For an episode: a tool was called, with arguments equal to `args` if they are given. `args` may contain asymmetric matchers. */
   toCall(name: string, args?: unknown): R
-  /** Of an episode, or of all episodes of a report: they take no more than this. */
+  /** For an episode, or all episodes of a report: they stay within these bounds. */
   toStayWithin(bounds: EpisodeBounds): R
-  /** Of a report: its mean reward is above that of another by more than chance, with the 95 % interval of the difference above 0. */
+  /** For a report: its mean reward exceeds that of another by more than chance, with the 95 % interval of the difference above 0. */
   toImproveOn(report: ComparedReport): R
 }
 

@@ -3,13 +3,13 @@ import type { Episode, EvaluationResult, InferenceReport, Turn } from '@aworld-t
 import type { MatcherState } from 'vitest'
 import type { EvaluationWithEpisodes } from './evaluate.ts'
 
-/** What a matcher found, for Vitest. */
+/** The result of a matcher, for Vitest. */
 export interface Match {
   readonly pass: boolean
   readonly message: () => string
 }
 
-/** The first line of a message, as Vitest's own matchers have it, and the lines below it. */
+/** Builds a message: the first line in the form of Vitest's own matchers, and the lines below it. */
 export function explain({ utils, isNot }: MatcherState, matcher: string, lines: readonly string[]): string {
   const expected = matcher === 'toBeTrainable' ? '' : 'expected'
   return [utils.matcherHint(matcher, 'received', expected, { isNot }), '', ...lines].join('\n')
@@ -30,7 +30,7 @@ export const isReport = (value: unknown): value is InferenceReport => isRecord(v
 /** The result of an evaluation within a training, as in `report.before` and `report.after`. */
 export const isResult = (value: unknown): value is EvaluationResult => isRecord(value) && 'interval' in value && !('results' in value)
 
-/** For an argument that is not what a matcher is about. */
+/** The error for an argument of the wrong kind. */
 export function wrongSubject(matcher: string, wanted: string, received: unknown): TypeError {
   const what = Array.isArray(received)
     ? 'a list of other things'
@@ -42,7 +42,7 @@ export function wrongSubject(matcher: string, wanted: string, received: unknown)
 
 const keysOf = (value: object) => Object.keys(value).slice(0, 5).join(', ') || 'no keys'
 
-/** Every turn of an episode's own attempt, in the order in which they began. */
+/** Every turn of an episode's own attempt, in the order of their begin. */
 export function turnsOf({ attempt, trajectories }: Episode): Turn[] {
   const turns = trajectories.flatMap((trajectory) => trajectory.turns.filter((turn) => turn.attempt === attempt))
   return turns.sort((a, b) => a.timing.startedAt - b.timing.startedAt || a.index - b.index)
@@ -50,10 +50,10 @@ export function turnsOf({ attempt, trajectories }: Episode): Turn[] {
 
 export const describeTurn = ({ agent, index }: Pick<Turn, 'agent' | 'index'>) => `turn ${index} of agent "${agent}"`
 
-/** At most three digits behind the point. */
+/** Rounds to at most three decimals. */
 export const rounded = (value: number) => String(Number(value.toFixed(3)))
 
-/** Why an episode has no answer; empty where it has one. */
+/** The reason why an episode has no answer; empty if it has one. */
 export function describeEnd({ stopReason, error }: Episode): string[] {
   if (stopReason === 'completed') return []
   return [`The episode ended by ${stopReason}${error ? `: ${error.code}: ${error.message}` : '.'}`]

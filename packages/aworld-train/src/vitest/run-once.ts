@@ -23,16 +23,16 @@ import type { TrainingDefinition } from '../training-definition.ts'
 import { createScriptedPolicy, type ScriptedAnswer } from './scripted-policy.ts'
 
 export interface RunOnceOptions {
-  /** A row as a dataset has it, with a prompt and, for the reward, an answer; or the prompt alone. */
+  /** A row of a dataset, with a prompt and, for the reward, an answer; or the prompt alone. */
   readonly task: string | Readonly<Record<string, unknown>>
   /**
-   * What the policy says, one entry for each of its calls, in place of a model. The tokens are those of the configured model
-   * folder; without one, each byte is a token. Limits of tokens do not cut a script.
+   * Answers of the policy, one for each of its calls, that replace a model. Their tokens are those of the configured model folder; without
+   * one, each byte is a token. Limits of tokens do not cut a script.
    */
   readonly script?: readonly ScriptedAnswer[] | undefined
-  /** Folder of the model that is sampled, in place of the configured one. */
+  /** Folder of the model to sample. Default: the configured one. */
   readonly model?: string | undefined
-  /** Number of the rollout among those of its task, for other random numbers; 0 by default. */
+  /** Number of the rollout among those of its task, which selects other random numbers. Default 0. */
   readonly sample?: number | undefined
   readonly seed?: number | undefined
   readonly signal?: AbortSignal | undefined
@@ -42,8 +42,8 @@ export interface RunOnceOptions {
 export type OnceTraining = Pick<TrainingDefinition, 'agent' | 'rewardFunc' | 'config' | 'baseDirectory' | 'onEvent'>
 
 /**
- * Runs the agent once on one task, as a training would, and resolves to the episode: its turns with their tokens, its tool calls,
- * and its reward where the training has one. Failures of agent, tools and reward are in the episode. Writes nothing that stays.
+ * Runs the agent once on one task, as a training would, and resolves to the episode: its turns with their tokens, its tool calls, and its
+ * reward if the training has one. Failures of agent, tools and reward are in the episode. Leaves no files.
  */
 export async function runOnce(training: OnceTraining, options: RunOnceOptions): Promise<Episode> {
   const { script, sample = 0, signal = new AbortController().signal } = options
@@ -89,7 +89,14 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
     const answers = { source: 'the task', byTask: loaded.answers }
     const { limits, concurrency } = config
     const runner = openAgentSide(stack, {
-      ...{ ...parts, ...common, program, baseDirectory: agentDirectory, gateway, answers, limits: toLimits(limits), concurrency },
+      ...parts,
+      ...common,
+      program,
+      baseDirectory: agentDirectory,
+      gateway,
+      answers,
+      limits: toLimits(limits),
+      concurrency,
       scoreUnfinished: config.reward.unfinished,
     })
     return await runner.run(request(policy.engine.model.name, policy.engine.model.contextLength), signal)
@@ -118,7 +125,7 @@ function forOnce(config: LocalConfig, { model, seed, script }: RunOnceOptions, c
   return {
     ...config,
     model: { ...config.model, path: model === undefined ? configured : resolve(model) },
-    // A reference policy is for training alone.
+    // Only training needs a reference policy.
     training: { ...config.training, klCoefficient: 0 },
     limits: script ? { ...config.limits, maxTokens: null } : config.limits,
     seed: seed ?? config.seed,
@@ -126,7 +133,7 @@ function forOnce(config: LocalConfig, { model, seed, script }: RunOnceOptions, c
   }
 }
 
-/** Counts the attempts of a rollout; nothing is read back. */
+/** A record that only counts the attempts of a rollout. */
 function createRecord(): RolloutWriter {
   let attempts = 0
   return {

@@ -5,7 +5,7 @@ import { type Message, TrainError } from '@aworld-train/protocol'
 import { scriptedEngine, writeTinyModel } from '@aworld-train/testing'
 import type { LocalConfig } from '@aworld-train/training'
 
-/** What a policy says in one call: a text, or tool calls with a text before them. */
+/** The policy's answer to one call: a text, or tool calls with a text before them. */
 export type ScriptedAnswer =
   | string
   | {
@@ -13,18 +13,21 @@ export type ScriptedAnswer =
       readonly toolCalls: readonly { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> }[]
     }
 
-/** Tokens that a script's conversation may have, far above any script. */
+/** Most tokens of a script's conversation, far above any script. */
 const contextLength = 1 << 20
 
 export interface ScriptedPolicyOptions {
   /** Names the folder whose tokenizer and chat template are used. */
   readonly model: LocalConfig['model']
   readonly script: readonly ScriptedAnswer[]
-  /** Where the model is written that stands in for a folder: ChatML, and a token for each byte. */
+  /** Folder for the model that is written if none is configured: ChatML, and a token for each byte. */
   readonly directory: string
 }
 
-/** A policy that samples the answers of a script in order, as tokens of the model's own tokenizer and template. The call after the last answer fails. */
+/**
+ * A policy that samples the answers of a script in order, as tokens of the model's own tokenizer and template. The call after the last
+ * answer fails.
+ */
 export async function createScriptedPolicy({
   model,
   script,

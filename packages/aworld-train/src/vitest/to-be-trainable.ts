@@ -3,7 +3,7 @@ import { type Episode, TrainError, type TrainingSample } from '@aworld-train/pro
 import type { MatcherState } from 'vitest'
 import { describeEnd, describeTurn, explain, isEpisode, isEvaluation, type Match, rounded, turnsOf, wrongSubject } from './matcher.ts'
 
-/** Whether samples can be made of an episode as a training makes them; and of several episodes, whether each group has rewards that differ. */
+/** Whether a training could make samples of an episode and, for several episodes, whether the rewards of each group differ. */
 export function toBeTrainable(this: MatcherState, received: unknown): Match {
   const subject = isEvaluation(received) ? received.episodes : received
   const episodes: unknown[] = Array.isArray(subject) ? subject : [subject]
@@ -20,7 +20,7 @@ export function toBeTrainable(this: MatcherState, received: unknown): Match {
   }
 }
 
-/** Why nothing of an episode can be trained, or why its record is not whole; empty where it can. */
+/** Reasons why an episode cannot be trained or its record is incomplete; empty if there are none. */
 function problemsOf(episode: Episode): string[] {
   const where = `Rollout "${episode.rollout}"`
   let assembly: SampleAssembly
@@ -46,7 +46,7 @@ function problemsOf(episode: Episode): string[] {
 const unscored = ({ stopReason, reward }: Episode) =>
   stopReason === 'completed' && reward === null ? ['It has no reward; give the training a rewardFunc.'] : []
 
-/** The first sampled token of an episode whose logprob is not one. */
+/** The first sampled token of an episode with an invalid logprob. */
 function badLogprobs(episode: Episode): string[] {
   for (const turn of turnsOf(episode)) {
     const bad = turn.rolloutLogprobs.findIndex((logprob) => !Number.isFinite(logprob) || logprob > 0)

@@ -2,15 +2,17 @@ import type { Episode } from '@aworld-train/protocol'
 import type { MatcherState } from 'vitest'
 import { describeEnd, describeTurn, explain, isEpisode, type Match, printOnLine, turnsOf, wrongSubject } from './matcher.ts'
 
-/** A tool call, and who made it. */
+/** A tool call and its caller. */
 interface Call {
   readonly name: string
-  /** Parsed; the text itself where it is no JSON. */
+  /** Parsed arguments, or the text itself if it is no JSON. */
   readonly arguments: unknown
   readonly by: string
 }
 
-/** Whether the model of an episode asked for a tool, or the agent called it on its own; with arguments that equal `expected` where these are named. */
+/**
+ * Whether the model of an episode asked for a tool, or the agent called it by itself, with arguments equal to `expected` if they are given.
+ */
 export function toCall(this: MatcherState, received: unknown, name: string, ...expected: readonly unknown[]): Match {
   if (!isEpisode(received)) throw wrongSubject('toCall', 'an episode of runOnce', received)
   const calls = callsOf(received)

@@ -1,7 +1,7 @@
 import type { MatcherState } from 'vitest'
 import { describeEnd, explain, isEpisode, isReport, type Match, printInterval, wrongSubject } from './matcher.ts'
 
-/** A reward outright, to nine digits, or the least that will do. */
+/** An exact reward, to nine digits, or a minimum. */
 export type ExpectedReward = number | { readonly atLeast: number }
 
 const tolerance = 1e-9

@@ -7,8 +7,8 @@ import { explain, isReport, isResult, type Match, printInterval, rounded, wrongS
 export type ComparedReport = InferenceReport | EvaluationResult
 
 /**
- * Whether the mean reward is above that of another report by more than chance: the 95 % interval of the difference lies above 0.
- * Reports with results are paired by task; see core's `pairedDifference` for the interval and its sources.
+ * Whether the mean reward exceeds that of another report by more than chance: the 95 % interval of the difference is above 0. Reports with
+ * results are paired by task; core's `pairedDifference` has the interval and its sources.
  */
 export function toImproveOn(this: MatcherState, received: unknown, expected: unknown): Match {
   for (const report of [received, expected])

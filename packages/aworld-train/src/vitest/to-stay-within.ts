@@ -2,7 +2,7 @@ import type { Episode } from '@aworld-train/protocol'
 import type { MatcherState } from 'vitest'
 import { describeTurn, explain, isEpisode, isEvaluation, type Match, turnsOf, wrongSubject } from './matcher.ts'
 
-/** The most that an episode may take; what is left out is free. */
+/** Upper bounds of an episode. A missing bound is no limit. */
 export interface EpisodeBounds {
   /** Model calls, over all agents. */
   readonly turns?: number
@@ -10,7 +10,7 @@ export interface EpisodeBounds {
   readonly tokens?: number
   /** Tool calls that were carried out. */
   readonly toolCalls?: number
-  /** Wall time without that of queueing. */
+  /** Wall time without queueing. */
   readonly ms?: number
 }
 
@@ -21,7 +21,7 @@ const measures: { readonly [Name in keyof EpisodeBounds]-?: (episode: Episode) =
   ms: ({ timing }) => Math.ceil(timing.endedAt - timing.startedAt),
 }
 
-/** Whether an episode, or every episode of an evaluation, takes no more than the bounds. */
+/** Whether an episode, or every episode of an evaluation, stays within the bounds. */
 export function toStayWithin(this: MatcherState, received: unknown, bounds: EpisodeBounds): Match {
   const episodes = isEvaluation(received) ? received.episodes : isEpisode(received) ? [received] : null
   if (!episodes) throw wrongSubject('toStayWithin', 'an episode of runOnce or a report of evaluate', received)
@@ -46,7 +46,7 @@ export function toStayWithin(this: MatcherState, received: unknown, bounds: Epis
   return { pass: broken.length === 0, message: () => explain(this, 'toStayWithin', lines()) }
 }
 
-/** Where an episode went beyond a bound. */
+/** Describes a bound that an episode exceeded. */
 function crossing(episode: Episode, name: keyof EpisodeBounds, bound: number): string {
   if (name === 'toolCalls') {
     const call = episode.toolCalls[bound]

@@ -4,13 +4,13 @@ import { createEnvironment } from '../environment.ts'
 import { loadAgent } from '../load/load-agent.ts'
 
 export interface AgentWorkerOptions extends Omit<WorkerOptions, 'agent' | 'openExecutor' | 'baseDirectory'> {
-  /** `./agent.ts#agent` or `./agent.yaml`, as its coordinator has it. */
+  /** `./agent.ts#agent` or `./agent.yaml`, the same as at its coordinator. */
   readonly agent: string
   /** Folder that `agent` is relative to. */
   readonly directory: string
 }
 
-/** Runs an agent for a coordinator, with its tools beside it, until it is drained. Rejects as `loadAgent` and `runWorker` do. */
+/** Runs an agent and its tools for a coordinator until it is drained. Rejects as `loadAgent` and `runWorker` do. */
 export async function runAgentWorker({ agent, directory, ...options }: AgentWorkerOptions): Promise<void> {
   await using stack = new AsyncDisposableStack()
   const loaded = await loadAgent(agent, directory)

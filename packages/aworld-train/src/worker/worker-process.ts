@@ -3,17 +3,19 @@ import { errorMessage, exitCodeOf } from '@aworld-train/protocol'
 import { type StartedWorkerOptions, workerVariables } from '@aworld-train/run'
 import { runAgentWorker } from './run-agent-worker.ts'
 
-/** A worker that a launcher has started. It ends with 2 where only another configuration would help, and with 3 where its coordinator is gone. */
+/**
+ * A worker that a launcher has started. It exits with 2 if only another configuration would help, and with 3 if its coordinator is gone.
+ */
 const options = JSON.parse(process.env[workerVariables.options] ?? '{}') as StartedWorkerOptions
 const token = process.env[workerVariables.token]
-// Tools and commands of the agent have no use for them.
+// Tools and commands of the agent do not need them.
 for (const name of Object.values(workerVariables)) delete process.env[name]
 
 const drain = new AbortController()
 process.on('SIGTERM', () => drain.abort())
-// A terminal sends this to its whole group; the coordinator says what becomes of its workers.
+// A terminal sends this signal to its whole group, but the coordinator decides when its workers end.
 process.on('SIGINT', () => {})
-// The process that started this one is gone, however it ended.
+// The end of standard input means that the parent process is gone, however it ended.
 process.stdin
   .on('end', () => {
     process.stderr.write(
@@ -25,7 +27,10 @@ process.stdin
 
 try {
   await runAgentWorker({
-    ...{ ...options, ...(token !== undefined && { token }), directory: dirname(options.agent), signal: drain.signal },
+    ...options,
+    ...(token !== undefined && { token }),
+    directory: dirname(options.agent),
+    signal: drain.signal,
     onWarning: ({ message }) => process.stderr.write(`${message}\n`),
   })
 } catch (error) {
