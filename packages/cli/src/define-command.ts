@@ -7,7 +7,7 @@ export interface CommandArgument {
   readonly required?: boolean
 }
 
-/** A command: its options are a Zod object, from which flags, `--help` and the reference are made. */
+/** A command. Its options are a Zod object, from which flags, `--help` and the reference are made. */
 export interface CommandDefinition<Options extends z.ZodObject = z.ZodObject> {
   readonly arguments: readonly CommandArgument[]
   readonly options: Options
@@ -16,7 +16,7 @@ export interface CommandDefinition<Options extends z.ZodObject = z.ZodObject> {
     readonly args: readonly (string | undefined)[]
     readonly options: z.output<Options>
     readonly signal: AbortSignal
-    /** Standard output; with `--json` nothing else reaches it, whatever the code of a project prints. */
+    /** Standard output. With `--json` nothing else reaches it, whatever the code of a project prints. */
     readonly output: NodeJS.WriteStream
   }): Promise<number | undefined>
 }

@@ -1,4 +1,4 @@
-/** Exit codes of the process, documented in `--help` and in the reference. 141 is what a shell shows of a program that SIGPIPE ended. */
+/** Exit codes of the process, documented in `--help` and in the reference. A shell shows 141 for a program that SIGPIPE ended. */
 export const exitCodes = { done: 0, failed: 1, misuse: 2, unreachable: 3, stopped: 130, outputClosed: 141 } as const
 
 export const exitCodesText =

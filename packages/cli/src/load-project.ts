@@ -11,7 +11,7 @@ export interface Project {
   readonly definition: TrainingDefinition
 }
 
-/** The training definition in a folder, or in a file named outright. MODULE_INVALID says what is missing. */
+/** Loads the training definition in a folder, or in a named file. MODULE_INVALID names the missing part. */
 export async function loadProject(target = '.'): Promise<Project> {
   const path = resolve(target)
   if (!existsSync(path))

@@ -7,10 +7,11 @@ import { exitCodes, exitCodesText } from './exit-codes.ts'
 import { reserveOutput } from './reserve-output.ts'
 import { createStopSignal } from './stop-signal.ts'
 
-// Node keeps what it compiled in a folder of its own, so the next command starts sooner. A Node that is too old lacks this.
+// Node keeps its compiled code in a folder of its own, so the next command starts sooner. A Node that is too old lacks this.
 nodeModule.enableCompileCache?.()
 
-// Modules that only some commands need are imported when one of these runs: help is quick, and an old Node gets a message instead of a syntax error.
+// Modules that only some commands need are imported when one of these runs. Thus help is quick, and an old Node gets a message instead of a
+// syntax error.
 const { version, engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
   engines: { node: string }

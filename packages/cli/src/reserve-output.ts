@@ -1,13 +1,13 @@
 import { ChildProcess, type StdioOptions } from 'node:child_process'
 
-/** By this method, which its types leave out, Node starts every program that it does not wait for. */
+/** The method by which Node starts every program that it does not wait for. Its types leave it out. */
 interface ProgramStart {
   spawn(options: { readonly stdio?: StdioOptions }): unknown
 }
 
 /**
- * Standard output for the lines of this program alone: whatever else writes there from now on, such as `console.log` of an agent or a
- * program that inherits it, writes to standard error.
+ * Reserves standard output for the lines of this program. Everything else that writes there, such as `console.log` of an agent or a program
+ * that inherits it, writes to standard error instead.
  */
 export function reserveOutput({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' | 'stderr'>): NodeJS.WriteStream {
   const write = stdout.write.bind(stdout)
@@ -24,7 +24,7 @@ export function reserveOutput({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' 
   return Object.create(stdout, { write: { value: write } }) as NodeJS.WriteStream
 }
 
-/** The same streams of a program, with standard error in the place of a standard output that it would inherit. */
+/** The streams of a program, with standard error in place of an inherited standard output. */
 function withoutOutput(stdio: StdioOptions): StdioOptions {
   if (stdio === 'inherit') return ['inherit', 2, 'inherit']
   if (typeof stdio === 'string') return stdio

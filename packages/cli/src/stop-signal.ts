@@ -1,4 +1,4 @@
-/** A terminal and npm may both pass on one request to stop; signals within this time count as one. */
+/** A terminal and npm may both pass on one request to stop. Signals within this time count as one. */
 const sameRequestMs = 500
 
 export interface StopSignal {
@@ -8,7 +8,7 @@ export interface StopSignal {
   dispose(): void
 }
 
-/** Aborts at the first SIGINT or SIGTERM, of which a second one ends the process at once, and when nobody reads the output any more. */
+/** Aborts at the first SIGINT or SIGTERM, and when nobody reads the output any more. A second signal ends the process immediately. */
 export function createStopSignal(source: NodeJS.Process): StopSignal {
   const controller = new AbortController()
   let stoppedAt = 0
@@ -29,7 +29,7 @@ export function createStopSignal(source: NodeJS.Process): StopSignal {
   }
   source.on('SIGINT', stop)
   source.on('SIGTERM', stop)
-  // These listeners stay, because the last write may fail only later.
+  // These listeners stay, because the last write may fail later.
   source.stdout.on('error', outputFailed)
   source.stderr.on('error', outputFailed)
   return {

@@ -17,7 +17,7 @@ const here: TypedFrom = {
   launcher: import.meta.url.endsWith('.ts') ? fileURLToPath(new URL('../../../scripts/launch.mjs', import.meta.url)) : null,
 }
 
-/** The text to type for a command with these arguments, in the way in which this one was started: by an npm script, `npx` or the launcher. */
+/** The text to type for a command with these arguments, started in the same way as this one: by an npm script, `npx` or the launcher. */
 export function typedCommand(args: readonly string[], from: TypedFrom = here): string {
   const words = (args: readonly string[]) => args.map((word) => quoted(word, from.platform)).join(' ')
   const { npm_lifecycle_event: name, npm_lifecycle_script: script = '' } = from.env
@@ -29,7 +29,7 @@ export function typedCommand(args: readonly string[], from: TypedFrom = here): s
   return `${program(from)} ${words(args)}`
 }
 
-/** The arguments of `train` that resume `run`, the folder of a run that has begun; unchanged where there is none. */
+/** The arguments of `train` that resume `run`, the folder of a run that has begun; unchanged if there is none. */
 export function resumeArguments(args: readonly string[], run: string | null, startsAnew: boolean): readonly string[] {
   if (run === null) return args
   const rest = args.filter((arg) => arg !== '--new')
@@ -37,13 +37,13 @@ export function resumeArguments(args: readonly string[], run: string | null, sta
   return startsAnew && !isNamed ? [...rest, '--resume', basename(run)] : rest
 }
 
-/** A path as it can be typed in the folder where the command was typed. */
+/** A path as the user can type it in the folder of the command. */
 export function typedPath(path: string, { env, cwd }: Pick<TypedFrom, 'env' | 'cwd'> = here): string {
   const typedIn = env['INIT_CWD'] ?? cwd
   return resolve(typedIn) === resolve(cwd) ? relative(cwd, resolve(cwd, path)) || '.' : resolve(cwd, path)
 }
 
-/** The arguments with which a script of package.json calls this program, as far as they are plain words; `null` where it calls another program. */
+/** The plain words among the arguments with which a script of package.json calls this program; `null` if it calls another program. */
 function argumentsOfScript(script: string): string[] | null {
   const [, command, launched = ''] = /launch\.mjs["']? (start|cli)\b(.*)$/.exec(script) ?? []
   const split = (text: string) => text.split(/\s+/).filter((word) => word !== '')
@@ -53,7 +53,7 @@ function argumentsOfScript(script: string): string[] | null {
   return installed ? split(installed[1] ?? '') : null
 }
 
-/** The program to type: `npx` finds a package that npm has linked here or in a folder above; otherwise the launcher of the sources. */
+/** The program to type: `npx` if npm has linked the package here or in a folder above, or else the launcher of the sources. */
 function program({ cwd, platform, launcher }: TypedFrom): string {
   if (launcher === null) return 'npx aworld-train'
   for (let folder = resolve(cwd); ; folder = dirname(folder)) {

@@ -1,7 +1,10 @@
 import type { RolloutRow } from '@aworld-train/core'
 import type { RunReader } from '@aworld-train/store'
 
-/** Keys of the episodes of the last evaluation with the greatest and the least reward; of a run without evaluations, of its last step; of one without rewards, the last that ended. */
+/**
+ * Keys of the episodes with the greatest and the least reward: of the last evaluation, or of the last step if there is no evaluation.
+ * Without rewards, the last that ended.
+ */
 export function bestAndWorst(run: Pick<RunReader, 'rolloutRows' | 'splits'>): string[] {
   const splits = Object.keys(run.splits())
   const evaluated = splits.filter((split) => split !== 'train')

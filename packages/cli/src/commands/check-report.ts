@@ -14,7 +14,7 @@ export interface CheckReportOptions {
   readonly output: NodeJS.WritableStream & { readonly columns?: number }
 }
 
-/** One line a check and a verdict, or one JSON object `{problems, warnings, checks}` at the end. */
+/** Shows one line for each check and a verdict, or one JSON object `{problems, warnings, checks}` at the end. */
 export function createCheckReport({ json, output }: CheckReportOptions): CheckReport {
   const all: DoctorCheck[] = []
   return {

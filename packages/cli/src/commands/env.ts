@@ -13,10 +13,10 @@ import { exitCodes } from '../exit-codes.ts'
 import { typedCommand } from '../typed-command.ts'
 
 const dayMs = 86_400_000
-/** How long an environment that is asked to stop may take: it ends every lease first. */
+/** How long an environment may take to stop; it ends every lease first. */
 const stopMs = 30_000
 
-// Tool servers are a quarter of what there is to load, and are imported only by the actions that use them.
+// Tool servers are a quarter of the code to load, so only the actions that use them import them.
 const write = (text: string) => void process.stdout.write(text)
 
 const options = z.object({
@@ -157,7 +157,7 @@ async function stop(): Promise<number> {
     return exitCodes.done
   }
   const { connection, status } = running
-  // The number of a process that does not answer may be another program's by now.
+  // The process does not answer, so its number may belong to another program by now.
   if (!status)
     throw new TrainError(
       'ENVIRONMENT_START_FAILED',

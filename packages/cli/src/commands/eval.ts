@@ -49,7 +49,10 @@ export const evaluate = defineCommand({
 
 type Weights = Pick<AgentTrainerOptions, 'model' | 'checkpoint' | 'trainEngineName'>
 
-/** The weights of a model folder, of a checkpoint, or of the last checkpoint of a run: here, or where a pointer of a Tinker service leads. */
+/**
+ * The weights of a model folder, of a checkpoint, or of the last checkpoint of a run. They are here, or at a Tinker service that a pointer
+ * names.
+ */
 function weightsOf(path: string): Weights {
   const folder = resolve(path)
   const weights = weightsIn(folder)
@@ -76,7 +79,7 @@ function weightsIn(folder: string): Weights | null {
 
 const stepOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? -1)
 
-/** The lines of the report beside the mean, which was shown when the evaluation ended. */
+/** The lines of the report below the mean, which was shown when the evaluation ended. */
 function renderInference({ path, passAtK, byKind, tokenReport, model, checkpoint }: InferenceReport): string {
   const passes = Object.entries(passAtK).map(([k, value]) => `pass@${k} ${value.toFixed(3)}`)
   const kinds = Object.entries(byKind).map(([kind, { reward }]) => `${kind} ${reward.toFixed(3)}`)

@@ -18,7 +18,9 @@ export interface ExportModelRequest {
   readonly signal: AbortSignal
 }
 
-/** Writes a trained model of a run as a Hugging Face folder: those of a framework by the framework itself, those of the engine in the box are copied. */
+/**
+ * Writes a trained model of a run as a Hugging Face folder. A framework writes its own models; those of the engine in the box are copied.
+ */
 export async function exportModel({ run, target, step, dtype, signal }: ExportModelRequest): Promise<void> {
   const { driven, checkpoint, pointer } = readCheckpoint(run, step)
   await writeTarget(target, () => mkdir(dirname(target), { recursive: true }))
@@ -29,7 +31,13 @@ export async function exportModel({ run, target, step, dtype, signal }: ExportMo
     const onLine = (line: string) => void process.stderr.write(`${line}\n`)
     exported = (
       await driven.trainer.checkpoints.exportModel({
-        ...{ python, checkpoints, step, target, dtype, signal, onLine },
+        python,
+        checkpoints,
+        step,
+        target,
+        dtype,
+        signal,
+        onLine,
         ...(existsSync(join(model, 'config.json')) && { model }),
       })
     ).step
@@ -49,7 +57,7 @@ export async function exportModel({ run, target, step, dtype, signal }: ExportMo
   process.stdout.write(`the model after step ${exported} written to ${relative(process.cwd(), target) || '.'}\n`)
 }
 
-/** What resumes a training stays with the run. */
+/** Files that resume a training stay with the run. */
 const isOfModel = (path: string) => !checkpointStateFiles.includes(basename(path))
 
 function readCheckpoint(run: string, step: number | undefined) {

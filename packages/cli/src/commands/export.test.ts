@@ -162,8 +162,10 @@ it.each(['samples', 'episodes'])(
     const constraint = JSON.stringify(turn.constraint)
     expect(await rowsOf(half)).toMatchObject([
       {
-        ...{ reward: 0.5, scores, error: { ...error, details: '{"depth":{"at":1}}' } },
-        trajectories: [{ turns: [{ ...{ constraint, unusedFields: { user: '"me"' }, cost: 1 }, promptTokenIds: [5, 6] }] }],
+        reward: 0.5,
+        scores,
+        error: { ...error, details: '{"depth":{"at":1}}' },
+        trajectories: [{ turns: [{ constraint, unusedFields: { user: '"me"' }, cost: 1, promptTokenIds: [5, 6] }] }],
       },
     ])
   },

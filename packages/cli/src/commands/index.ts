@@ -6,7 +6,7 @@ export interface CommandRow {
   readonly load: () => Promise<CommandDefinition>
 }
 
-/** Every command; the module of a command is loaded only when the command is run. */
+/** Every command. The module of a command is loaded only when the command is run. */
 export const commands: readonly CommandRow[] = [
   { name: 'init', description: 'make a working project in an empty folder', load: async () => (await import('./init.ts')).init },
   { name: 'train', description: 'train the agent of a project', load: async () => (await import('./train.ts')).train },

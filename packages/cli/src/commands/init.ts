@@ -61,7 +61,7 @@ interface Provision {
   readonly test: string
   /** Versions or paths of the packages that the project's files import, and of this program. */
   readonly dependencies: Readonly<Record<string, string>>
-  /** The same of its tests, and of the types that its tsconfig.json names. */
+  /** The same for its tests and for the types that its tsconfig.json names. */
   readonly devDependencies: Readonly<Record<string, string>>
 }
 
@@ -77,10 +77,13 @@ async function fromRegistry(): Promise<Provision> {
   }
 }
 
-/** npm has nothing to say about the Node that it runs under: the launcher of the checkout finds one that the packages take. */
+/** npm should not warn about the Node that it runs under, because the launcher of the checkout finds one that the packages accept. */
 const npmSettings = 'loglevel=error\n'
 
-/** A project made by a checkout uses that checkout: its packages are linked, and its launcher runs them unbuilt. */
+/**
+ * The provision of a project that a checkout makes. The project uses the checkout: its packages are linked, and its launcher runs them
+ * unbuilt.
+ */
 function fromSources(): Provision {
   const checkout = fileURLToPath(new URL('../../../..', import.meta.url))
   const path = (...parts: string[]) => `file:${join(checkout, ...parts).replaceAll('\\', '/')}`

@@ -11,10 +11,10 @@ import { readClientKey } from '../serve/read-serve-config.ts'
 import { runServer } from '../serve/run-server.ts'
 import { openTurnLog } from './turn-log.ts'
 
-/** Most calls at once; further ones get 503, so that a client which leaves its calls behind cannot pile up work. */
+/** Most concurrent calls. Further ones get 503, so that a client that abandons its calls cannot pile up work. */
 const maxCallsInFlight = 256
 
-/** Turns that the server keeps: it has no end, so it must forget. With 32,768 tokens of context these are about 130 MB of prompts. */
+/** Most turns that the server keeps; it has no end, so it must forget. With 32,768 tokens of context these are about 130 MB of prompts. */
 const maxKeptTurns = 1000
 
 interface AddressOptions {
@@ -23,7 +23,7 @@ interface AddressOptions {
   readonly keyFile?: string | undefined
 }
 
-/** The address that is the same at every start; `null` where the options name none. Throws CONFIG_INVALID. */
+/** The address that is the same at every start; `null` if the options name none. Throws CONFIG_INVALID. */
 function readAddress({ path, keyEnv, keyFile }: AddressOptions): FixedAddress | null {
   if (keyEnv !== undefined && keyFile !== undefined)
     throw new TrainError('CONFIG_INVALID', 'Name the key with --key-env or with --key-file, not both.')

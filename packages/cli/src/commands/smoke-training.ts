@@ -23,7 +23,7 @@ export interface SmokeOptions {
 const steps = 2
 const tolerance = 1e-4
 
-/** Trains a random model for two steps with the real framework on this machine's processor, and checks the run that it left. */
+/** Trains a random model for two steps with the real framework on this machine's processor, and checks the resulting run. */
 export async function smokeTraining({ trainer, projectDirectory, onCheck, signal }: SmokeOptions): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'aworld-train-smoke-'))
   const say = (name: string, ok: boolean, message: string) => onCheck({ name, ok, message })
@@ -80,7 +80,7 @@ async function train({ trainer: driver, model, folder, projectDirectory, say, st
   return await trainer.train<RunReport>(signal)
 }
 
-/** An untrained model, which samples any byte. */
+/** Makes an untrained model that samples any byte. */
 async function makeModel(directory: string): Promise<void> {
   await initModel(directory, {
     config: {

@@ -3,7 +3,7 @@ import type { DoctorCheck } from 'aworld-train'
 
 const historyModes = ['template', 'loop', 'as-sampled'] as const satisfies readonly HistoryMode[]
 
-/** What a person wants to know of a model folder, line by line: problems first, then what the template wants, prints and loses. */
+/** Checks of a model folder for people: problems first, then the inputs, the output and the losses of its template. */
 export function templateChecks({ problems, probe, branches }: TemplateCheck): DoctorCheck[] {
   const checks = problems.map((message) => ({ name: 'template', ok: false, message }))
   if (!probe) return checks
@@ -62,7 +62,7 @@ function reasoningText({ reasoningField, reasoningOpen }: TemplateProbe): string
   return `${field}${reasoningOpen ? '; the generation prompt opens it' : ''}`
 }
 
-/** What a conversation contains that its next prompt does not. */
+/** The parts of a conversation that its next prompt lacks. */
 function lostText({ arguments: argumentForm, contentWithCalls, reasoningField, parallelCalls }: TemplateProbe): string {
   const lost = [
     argumentForm !== 'none' && !contentWithCalls ? 'text beside a call' : null,

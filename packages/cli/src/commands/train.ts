@@ -39,7 +39,7 @@ export const train = defineCommand({
     const dashboard = readDashboardOption(options.dashboard) ?? definition.dashboard ?? options.json !== true
     const onUrl = (url: string) => display.print(`watch    ${url}`)
     const sayAtExit = () => void process.stderr.write(`${hint(started)}\n`)
-    // A second signal ends the process at once, without a report.
+    // A second signal ends the process immediately, without a report.
     process.once('exit', sayAtExit)
     try {
       const trainer = await AgentTrainer.create({
@@ -99,7 +99,7 @@ export const train = defineCommand({
   },
 })
 
-/** Prints the command that resumes a run, or that starts again where no run has begun. */
+/** Prints the command that resumes a run, or that starts again if no run has begun. */
 function createResumeHint(startsAnew: boolean) {
   const typed = process.argv.slice(2)
   return (run: string | null): string => {

@@ -7,16 +7,19 @@ import type { CheckReport } from './check-report.ts'
 
 export interface TrainerChecksOptions {
   readonly trainer: Driver
-  /** Folder or file of a project; the working directory without one. */
+  /** Folder or file of a project. Default: the working directory. */
   readonly project: string | undefined
-  /** File of a configuration; that of the project without one. */
+  /** File of a configuration. Default: the project's. */
   readonly config: string | undefined
   readonly smoke: boolean
   readonly report: CheckReport
   readonly signal: AbortSignal
 }
 
-/** What a framework needs: of a project its agent, data and reward; then the Python, the configuration and the machine; then a training. */
+/**
+ * Checks the requirements of a framework: the agent, data and reward of a project, then the Python, the configuration and the machine, and
+ * then a training.
+ */
 export async function trainerChecks({ trainer, project, config, smoke, report, signal }: TrainerChecksOptions): Promise<void> {
   const messages = new Set<string>()
   let projectDirectory = process.cwd()
@@ -41,7 +44,7 @@ export async function trainerChecks({ trainer, project, config, smoke, report, s
   await smokeTraining({ trainer, projectDirectory, onCheck: (check) => report.add(check), signal })
 }
 
-/** Every problem of the five modules, or warnings about them where there is no problem. */
+/** Every problem of the five modules, or the warnings about them if there is no problem. */
 async function projectChecks(definition: ConstructorParameters<typeof AgentTrainer>[0]): Promise<DoctorCheck[]> {
   const name = 'project'
   try {

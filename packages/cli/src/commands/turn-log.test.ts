@@ -83,7 +83,7 @@ test.skipIf(process.platform === 'win32')('a turn that a full disk has no room f
   const source = fileURLToPath(new URL('./turn-log.ts', import.meta.url))
   const { execPath } = process
   const node = [execPath, '--input-type=module', '-e', script, source, path, line]
-  // One block of 1,024 bytes: the first line fits, the second in part.
+  // One block of 1,024 bytes holds the first line and a part of the second.
   const output = execFileSync('bash', ['-c', 'ulimit -f 1; exec "$@"', 'bash', ...node], {
     encoding: 'utf8',
     cwd: fileURLToPath(new URL('.', import.meta.url)),

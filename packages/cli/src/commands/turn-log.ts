@@ -3,7 +3,7 @@ import { errorMessage, TrainError, Turn } from '@aworld-train/protocol'
 import { endOfLines } from '@aworld-train/store'
 import { z } from 'zod'
 
-/** Names the agent and rollout of a turn, where a file has the turns of many. */
+/** Agent and rollout of a turn, for a file with the turns of many. */
 export interface TurnSession {
   readonly rollout: string
   readonly attempt: number
@@ -11,12 +11,12 @@ export interface TurnSession {
 }
 
 export interface TurnLog {
-  /** Resolves when the turn's line is written; rejects with STORE_FAILED, and then nothing of it is in the file. */
+  /** Resolves when the turn's line is written. Rejects with STORE_FAILED; then no part of it is in the file. */
   append(turn: Turn, session?: TurnSession): Promise<void>
   close(): Promise<void>
 }
 
-/** Writes a line whole with one system call, or removes the part that was written. */
+/** Writes a line with one system call, or removes the part that was written. */
 async function appendLine(file: FileHandle, line: Buffer): Promise<void> {
   const { bytesWritten } = await file.write(line)
   if (bytesWritten === line.length) return
@@ -25,7 +25,7 @@ async function appendLine(file: FileHandle, line: Buffer): Promise<void> {
   throw new Error(`ENOSPC: only ${bytesWritten} of ${line.length} bytes could be written`)
 }
 
-/** Removes a line that a crash cut off behind the last line feed; throws where anything else stands there. */
+/** Removes a line after the last line feed, which a crash cut off. Throws if anything else is there. */
 async function dropTornLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()
   const end = await endOfLines(file)
@@ -35,7 +35,7 @@ async function dropTornLine(file: FileHandle): Promise<void> {
   await file.truncate(end)
 }
 
-/** Opens a file that turns are appended to as JSON lines, one after another. CONFIG_INVALID where it cannot be opened. */
+/** Opens a file that turns are appended to as JSON lines, one after another. Throws CONFIG_INVALID if it cannot be opened. */
 export async function openTurnLog(path: string): Promise<TurnLog> {
   let file: FileHandle | null = null
   try {

@@ -31,12 +31,18 @@ export const worker = defineCommand({
         'CONFIG_INVALID',
         `The environment variable ${tokenEnv}, which --token-env names, is not set; put the token of the coordinator there.`,
       )
-    // Tools and commands of the agent have no use for it.
+    // Tools and commands of the agent do not need it.
     if (tokenEnv !== undefined) delete process.env[tokenEnv]
     const name = options.name ?? `${hostname()}-${process.pid}`
     const say = (text: string) => void process.stderr.write(`worker ${name}: ${text}\n`)
     await runAgentWorker({
-      ...{ url: coordinator, agent, directory: process.cwd(), name, slots, signal, waitMs: options.wait * 1_000 },
+      url: coordinator,
+      agent,
+      directory: process.cwd(),
+      name,
+      slots,
+      signal,
+      waitMs: options.wait * 1_000,
       ...(options.away !== undefined && { awayMs: options.away * 1_000 }),
       ...(token !== undefined && { token }),
       onWarning: ({ message }) => say(message),

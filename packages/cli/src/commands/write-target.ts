@@ -2,7 +2,10 @@ import { TrainError } from '@aworld-train/protocol'
 
 const full: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
-/** Writes to a place that a person named. An error of the file system becomes CONFIG_INVALID or STORE_FULL, which name the place and the remedy. */
+/**
+ * Writes to a place that the user named. An error of the file system becomes CONFIG_INVALID or STORE_FULL, which name the place and the
+ * remedy.
+ */
 export async function writeTarget<Result>(target: string, write: () => Promise<Result>): Promise<Result> {
   try {
     return await write()

@@ -3,30 +3,30 @@ import { type EnvironmentConnection, readConnection } from '@aworld-train/enviro
 import { EnvironmentStatus } from '@aworld-train/protocol'
 import { type EnvironmentFiles, removeConnection } from './environment-files.ts'
 
-/** How long a healthy server may take to say how it is. */
+/** How long a healthy server may take to report its status. */
 const answerMs = 5_000
 
 export interface RunningEnvironment {
   readonly connection: EnvironmentConnection
-  /** `null`: its process is there, and does not answer. */
+  /** `null` if its process exists but does not answer. */
   readonly status: EnvironmentStatus | null
 }
 
-/** The environment of a project; `null` where none runs. What a killed one left behind is removed. */
+/** Finds the environment of a project; `null` if none runs. The files of a killed one are removed. */
 export async function findRunning(files: EnvironmentFiles): Promise<RunningEnvironment | null> {
   const connection = readConnection(files.folder)
   if (!connection) return null
   try {
     return { connection, status: await fetchStatus(connection) }
   } catch (error) {
-    // Another program may have the number of one that was killed, but nobody listens for it.
+    // Another program may have the number of a killed one, but nobody listens for it.
     if (!isRefused(error) && isRunning(connection.pid)) return { connection, status: null }
     removeConnection(files)
     return null
   }
 }
 
-/** How an environment is, by its own account; `null` where it does not answer. */
+/** The status of an environment by its own account; `null` if it does not answer. */
 export const askStatus = (connection: EnvironmentConnection): Promise<EnvironmentStatus | null> => fetchStatus(connection).catch(() => null)
 
 async function fetchStatus({ url, token }: EnvironmentConnection): Promise<EnvironmentStatus> {

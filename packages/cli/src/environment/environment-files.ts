@@ -5,11 +5,11 @@ import { connectionFileName, type EnvironmentConnection, environmentFolder } fro
 /** The files of a project's environment. */
 export interface EnvironmentFiles {
   readonly folder: string
-  /** What a running environment is reached by; its owner alone reads it. */
+  /** Address and token of a running environment; only its owner can read it. */
   readonly connection: string
-  /** Key that tokens are signed with; it stays, so that tokens outlive a restart. */
+  /** Key for signing tokens. It stays, so that tokens survive a restart. */
   readonly key: string
-  /** What the process in the background says of itself, without the token. */
+  /** Output of the process in the background, without the token. */
   readonly log: string
 }
 
@@ -19,10 +19,10 @@ export function environmentFiles(directory: string): EnvironmentFiles {
   return { folder, connection: join(folder, connectionFileName), key: join(folder, 'key.pem'), log: join(folder, 'server.log') }
 }
 
-/** Makes the folder, which its owner alone enters. */
+/** Makes the folder, which only its owner can enter. */
 export const makeEnvironmentFolder = ({ folder }: EnvironmentFiles): void => void mkdirSync(folder, { recursive: true, mode: 0o700 })
 
-/** Writes the connection whole, readable by its owner alone. */
+/** Writes the connection atomically, readable by its owner alone. */
 export function writeConnection({ connection: path }: EnvironmentFiles, connection: EnvironmentConnection): void {
   const draft = `${path}.${process.pid}`
   rmSync(draft, { force: true })

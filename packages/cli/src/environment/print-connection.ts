@@ -1,10 +1,10 @@
 import type { EnvironmentConnection } from '@aworld-train/environment'
 import type { EnvironmentStatus } from '@aworld-train/protocol'
 
-/** Seconds that a call may take, as AWorld's own output says. */
+/** Seconds that a call may take, as in AWorld's own output. */
 const timeout = 6000
 
-/** What AWorld's start script prints: a server by the name `virtualpc-mcp-server`, ready to paste into an MCP configuration. */
+/** The output of AWorld's start script: a server with the name `virtualpc-mcp-server`, ready to paste into an MCP configuration. */
 export function connectionText({ url, token }: EnvironmentConnection, servers: EnvironmentStatus['servers']): string {
   const server = {
     type: 'streamable-http',

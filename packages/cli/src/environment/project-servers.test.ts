@@ -8,7 +8,7 @@ import { loadProjectServers, writeProjectServer } from './project-servers.ts'
 let folder: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'project-servers-'))
-  // As in a project that has installed our packages.
+  // The link stands for our packages as a project has them installed.
   symlinkSync(fileURLToPath(new URL('../../../../node_modules', import.meta.url)), join(folder, 'node_modules'), 'junction')
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))

@@ -5,12 +5,15 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { ToolServer } from '@aworld-train/tool-servers'
 
-/** Folder of a project whose tool servers `env start` mounts beside ours. */
+/** Folder of a project with tool servers that `env start` mounts beside ours. */
 const folder = 'tool-servers'
 const template = fileURLToPath(new URL('../../templates/tool-server', import.meta.url))
 const entries = ['server.ts', 'server.js', 'server.mjs']
 
-/** Writes a tool server that runs, with its test; resolves with its files, from the directory on. Throws CONFIG_INVALID for a name that cannot be one, or is taken. */
+/**
+ * Writes a runnable tool server with its test, and resolves to the paths of its files from the directory on. Throws CONFIG_INVALID for a
+ * name that is invalid or taken.
+ */
 export async function writeProjectServer(directory: string, name: string): Promise<readonly string[]> {
   if (!/^[a-z][a-z0-9-]{0,39}$/.test(name)) {
     const shown = name === '' ? 'A tool server needs a name' : `"${name}" cannot be the name of a tool server`
@@ -28,7 +31,7 @@ export async function writeProjectServer(directory: string, name: string): Promi
   return files.map((file) => join(folder, name, file))
 }
 
-/** The tool servers of the project in a directory. Throws MODULE_INVALID for one that cannot be loaded. */
+/** Loads the tool servers of the project in a directory. Throws MODULE_INVALID for one that cannot be loaded. */
 export async function loadProjectServers(directory: string): Promise<readonly ToolServer[]> {
   const servers = join(directory, folder)
   if (!existsSync(servers)) return []

@@ -23,12 +23,12 @@ export interface ServeEnvironmentOptions {
   readonly host: string
   readonly port: number
   readonly insecure: boolean
-  /** How long the connection token lives. */
+  /** Lifetime of the connection token. */
   readonly connectionTtlMs: number
   readonly tier: SandboxTier | 'auto'
-  /** The most that a lease may ask for. */
+  /** Upper bound of the quota of a lease. */
   readonly maxQuota: LeaseQuota
-  /** File with keys; `.env` where there is one, when absent. */
+  /** File with keys. Default: `.env` if it exists. */
   readonly keys?: string | undefined
   readonly cassette?: OutwardCassette | undefined
 }
@@ -36,12 +36,12 @@ export interface ServeEnvironmentOptions {
 export interface ServedEnvironment {
   readonly connection: EnvironmentConnection
   readonly server: EnvironmentServer
-  /** What a person should know: of the keys, of the sandbox and of what each server misses. */
+  /** Notices for people about the keys, the sandbox and the missing parts of each server. */
   readonly notices: readonly string[]
   close(): Promise<void>
 }
 
-/** Wires sandbox, outward calls and tool servers, and leaves the connection for the agents of the project. */
+/** Wires sandbox, outward calls and tool servers, and writes the connection for the agents of the project. */
 export async function serveEnvironment(options: ServeEnvironmentOptions): Promise<ServedEnvironment> {
   const { files, keys, tier, cassette, ...listening } = options
   await using stack = new AsyncDisposableStack()

@@ -5,13 +5,13 @@ import { type EnvironmentConnection, readConnection } from '@aworld-train/enviro
 import { TrainError } from '@aworld-train/protocol'
 import { type EnvironmentFiles, makeEnvironmentFolder } from './environment-files.ts'
 
-/** How long the environment may take until it listens: its jail is tried out first. */
+/** How long the environment may take to listen; it tries its jail first. */
 const startMs = 60_000
 const logTailBytes = 2_000
 
 /**
- * Runs this program again with `args` in a process that outlives this one, its notices in the log, and resolves with its connection when it
- * listens. Rejects with ENVIRONMENT_START_FAILED and the end of the log where it ends before.
+ * Runs this program again with `args` in a process that outlives this one, with its notices in the log, and resolves to its connection when
+ * it listens. Rejects with ENVIRONMENT_START_FAILED and the end of the log if it ends before.
  */
 export async function startInBackground(
   files: EnvironmentFiles,

@@ -3,7 +3,7 @@ import { toTable } from '../serve/print-table.ts'
 
 const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
 
-/** What an environment does, for a person: where it is, what its jail holds, its servers with what they miss, and its leases. */
+/** The status of an environment for people: its address, the limits of its jail, its servers with their missing parts, and its leases. */
 export function statusText({ url, tier, notices, servers, leases, calls }: EnvironmentStatus): string {
   const running = leases.reduce((sum, lease) => sum + lease.running, 0)
   const rows: (readonly [string, string])[] = [

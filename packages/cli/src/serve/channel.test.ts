@@ -12,7 +12,7 @@ let folder: string
 let chat: ChatModel
 let renderedIds: Int32Array
 
-/** Asks `calls` times, with what it was told before. */
+/** Asks `calls` times, each time with the earlier answers. */
 const agent = (calls: number) => `
 export const agent = async (task, context) => {
   const messages = [{ role: 'user', content: typeof task.input === 'string' ? task.input : task.input[0].content }]
@@ -120,7 +120,7 @@ test('rewards of serve score rows with their own answers; a conversation ends wh
   const driver = await connectDriver({ url: served.url, token: 'secret', renderedIds, hello, sample: say('Yes.') })
   expect(driver.welcome).toMatchObject({ needFiles: false, settings: { reward: 'service' } })
   const result = await driver.submit({ uid: 'a', row: { rewardModel: { ground_truth: 'Yes.' } } })
-  // Cut in its last answer or refused after it: the policy talked too long, which is worth 0, and every row still fits.
+  // The policy talked too long, so its last answer was cut or the call after it refused. That is worth 0, and every row still fits.
   expect(result).toMatchObject({ status: 'done', stopReason: 'context-overflow', reward: 0, rows: [{ reward: 0 }] })
   expect(result.rows[0]!.length - result.rows[0]!.promptLength).toBeLessThanOrEqual(100)
   await driver.close()

@@ -13,7 +13,7 @@ import { parseServeConfig } from './read-serve-config.ts'
 
 const token = 'an-admin-token-of-some-length'
 
-/** Models of a configuration behind a gateway, as `serve` opens them. */
+/** Opens models of a configuration behind a gateway, as `serve` does. */
 async function serve(models: object) {
   const directory = await mkdtemp(join(tmpdir(), 'open-fleets-'))
   const stack = new AsyncDisposableStack()
@@ -31,7 +31,7 @@ async function serve(models: object) {
     const answer = await fetch(`${gateway.url}/v1/models/${name}/weights`, { method: 'POST', headers, body: JSON.stringify(body) })
     return { status: answer.status, json: (await answer.json()) as object }
   }
-  /** One call to a model, and the turn that it left. */
+  /** Makes one call to a model. Resolves to its answer and the recorded turn. */
   async function turnOf(policy: string, rollout: string) {
     const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 4, stop: [], seed: 0 }
     const agents = [{ name: 'agent', trainable: true, model: policy }]
@@ -78,7 +78,7 @@ test.each([
     [{ fromToken: 0, version: 1 }],
   ])
 
-  // Now the trainer loads them itself.
+  // From here on the trainer loads the weights itself.
   for (const { state } of servers) state.weights = 2
   expect((await publish('policy', { version: 2 })).status).toBe(200)
   const { turn } = await turnOf('policy', 'c')
@@ -99,7 +99,7 @@ test('an adapter is a model of its own and shares the servers of its base', asyn
     'vllm, adapter lora-1, token engine, 1 server',
     'vllm, adapter lora-1, chat engine, 1 server',
   ])
-  // One fleet asks the server for its health, not three.
+  // One fleet asks the server for its health, rather than three.
   expect(server.seen.filter(({ path }) => path === '/weight_info').length).toBeLessThan(3)
   expect((await publish('helper', { version: 4, directory: '/adapter-9' })).json).toMatchObject({ version: 4, policy: 'lora-1' })
   expect(server.state.adapters.get('lora-1')).toBe(9)

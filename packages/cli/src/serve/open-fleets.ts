@@ -11,13 +11,13 @@ import { TrainError, toTrainError, type WeightPublication, type WeightReport } f
 import { readSecret } from '@aworld-train/training'
 import { RemoteLimits, type RemoteModel } from './serve-config.ts'
 
-/** A fleet with the one updater of its weights. */
+/** A fleet with the only updater of its weights. */
 export interface SharedFleet {
   readonly fleet: Fleet
   readonly updater: WeightUpdater
 }
 
-/** Finds the fleet of a model, or opens it. */
+/** Finds or opens the fleet of a model. */
 export type FleetOf = (name: string, model: RemoteModel) => Promise<SharedFleet>
 
 interface First extends SharedFleet {
@@ -39,7 +39,7 @@ const unset: readonly (readonly [keyof Settings, unknown])[] = [
 ]
 const addressOf = ({ kind, urls }: RemoteModel) => `${kind} ${urls.map((url) => url.replace(/\/+$/, '')).join(' ')}`
 
-/** Models of the same servers share a fleet: a limit counts for all of them, and an update reaches each server once. */
+/** Opens fleets. Models of the same servers share one, so that a limit counts for all of them and an update reaches each server once. */
 export function createFleets(stack: AsyncDisposableStack, directory: string): FleetOf {
   const fleets = new Map<string, First>()
 
@@ -72,7 +72,7 @@ export function createFleets(stack: AsyncDisposableStack, directory: string): Fl
   }
 }
 
-/** A publication for the servers of `model`: for its adapter, where it is one. */
+/** A publication for the servers of `model`, or for its adapter if it is one. */
 export async function publishTo(
   { updater }: SharedFleet,
   { name, policy }: { readonly name: string; readonly policy: string | null },

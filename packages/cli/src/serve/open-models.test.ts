@@ -57,7 +57,8 @@ test('what a model reads of tools and says of calls is that of its settings; a s
     { toolAnswers: { maxTokens: null, cut: 'head' }, malformedCalls: 'tool-error' },
   ])
   await expect(open(directory, { passed: { ...vllm, mode: 'chat' } })).rejects.toMatchObject({
-    ...{ code: 'CONFIG_INVALID', message: expect.stringContaining('models.passed.toolAnswers cuts prompts that the gateway renders') },
+    code: 'CONFIG_INVALID',
+    message: expect.stringContaining('models.passed.toolAnswers cuts prompts that the gateway renders'),
   })
 })
 

@@ -20,9 +20,9 @@ export interface OpenedChannel {
 export interface ServedModel {
   readonly name: string
   readonly route: ModelRoute
-  /** One line for a person. */
+  /** One line for people. */
   readonly description: string
-  /** Updates its weights; `null` where they cannot be updated. */
+  /** Updates its weights; `null` if they cannot be updated. */
   readonly publish: PublishWeights | null
   readonly channel?: OpenedChannel | undefined
 }
@@ -31,9 +31,9 @@ export interface OpenModelsOptions {
   readonly config: ServeConfig
   /** Folder that paths are relative to. */
   readonly directory: string
-  /** Folder of the recording; `null` keeps nothing. */
+  /** Folder of the recording; `null` records nothing. */
   readonly recording: string | null
-  /** Closes what is opened. */
+  /** Closes everything that is opened. */
   readonly stack: AsyncDisposableStack
 }
 
@@ -42,7 +42,9 @@ const renderedBy = ({
   toolAnswers,
   malformedCalls,
 }: Pick<ChannelModel, 'maxPromptBytes' | 'toolAnswers' | 'malformedCalls'>) => ({
-  ...{ maxPromptBytes, toolAnswers, malformedCalls },
+  maxPromptBytes,
+  toolAnswers,
+  malformedCalls,
 })
 
 async function openRemote(

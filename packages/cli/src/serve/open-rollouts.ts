@@ -31,24 +31,24 @@ export interface OpenRolloutsOptions {
   readonly models: readonly ServedModel[]
   /** Folder that paths are relative to. */
   readonly directory: string
-  /** Folder of the run that keeps what is finished. */
+  /** Folder of the run that keeps finished rollouts. */
   readonly recording: string
-  /** Closes what is opened. */
+  /** Closes everything that is opened. */
   readonly stack: AsyncDisposableStack
 }
 
 export interface OpenedRollouts extends Pick<ServedAgentSide, 'service' | 'server'> {
-  /** `null` where the configuration has no rollouts. */
+  /** `null` if the configuration has no rollouts. */
   readonly token: string | null
   readonly agents: readonly string[]
-  /** Whether workers are waited for or were started; `null` where agents run in this process. */
+  /** Whether workers are waited for or were started; `null` if agents run in this process. */
   readonly workers: 'external' | 'started' | null
   readonly workerToken: string
-  /** The run that keeps what is finished. */
+  /** The run that keeps finished rollouts. */
   readonly path: string
 }
 
-/** Loads the agent and serves rollouts of it: store, environment, reward, runner, service and its port. */
+/** Loads the agent and serves its rollouts: store, environment, reward, runner, service and its port. */
 export async function openRollouts(options: OpenRolloutsOptions): Promise<OpenedRollouts> {
   const { config, settings, gateway, models, directory, recording, stack } = options
   // The model that a trainer samples.
@@ -74,7 +74,13 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const engines = models.flatMap(({ name, route }) => (route.kind === 'frozen' ? [] : [[name, route.engine] as const]))
   const agents = program.agents.map(({ name }) => name)
   store.appendEvent({
-    ...{ type: 'run-start', version: 1, at: Date.now(), run: 'serve', path: displayPath(path), seed: config.seed, resumedFromStep: null },
+    type: 'run-start',
+    version: 1,
+    at: Date.now(),
+    run: 'serve',
+    path: displayPath(path),
+    seed: config.seed,
+    resumedFromStep: null,
     details: { policy: engines.map(([name]) => name).join(', '), agent: agents.join(', ') },
   })
   stack.defer(() => store.appendEvent({ type: 'run-end', at: Date.now(), status: 'stopped' }))

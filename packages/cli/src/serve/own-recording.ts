@@ -3,7 +3,10 @@ import { dirname } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 import { acquireRunLock } from '@aworld-train/store'
 
-/** Makes a folder and those above it, one by one: Node's own `recursive` never ends in a folder where none can be made, such as /proc (seen with 24.21). */
+/**
+ * Makes a folder and those above it, one by one. Node's own `recursive` never ends in a folder where none can be made, such as /proc (seen
+ * with 24.21).
+ */
 async function makeFolder(path: string): Promise<void> {
   const stats = await stat(path).catch(() => null)
   if (stats?.isDirectory()) return
@@ -13,7 +16,10 @@ async function makeFolder(path: string): Promise<void> {
   })
 }
 
-/** Makes the folder of a recording and becomes its one owner until `release`. CONFIG_INVALID where it cannot be written, STORE_LOCKED where another process has it. */
+/**
+ * Makes the folder of a recording and owns it until `release`. Throws CONFIG_INVALID if it cannot be written, and STORE_LOCKED if another
+ * process has it.
+ */
 export async function ownRecording(path: string): Promise<{ release(): Promise<void> }> {
   try {
     await makeFolder(path)

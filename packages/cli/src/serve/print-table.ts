@@ -1,4 +1,4 @@
-/** Rows of two columns, aligned, each line ended. */
+/** Formats rows of two aligned columns; each line ends with a line feed. */
 export function toTable(rows: readonly (readonly [name: string, value: string])[], indent = ''): string {
   const width = Math.max(...rows.map(([name]) => name.length))
   return rows.map(([name, value]) => `${indent}${name.padEnd(width)}  ${value}\n`).join('')
@@ -7,7 +7,7 @@ export function toTable(rows: readonly (readonly [name: string, value: string])[
 const kilo = 1024
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
 
-/** `64 MiB` of 67108864; whole numbers stay whole. */
+/** Formats bytes with a unit, such as `64 MiB` for 67108864. Whole numbers stay whole. */
 function bytes(value: number): string {
   let scaled = value
   let unit = 0
@@ -24,7 +24,7 @@ const derived: Readonly<Record<string, string>> = {
   maxPromptBytes: '16 B for each token of context',
 }
 
-/** Limits with units for a person to read; the ending of a name tells the unit. */
+/** Limits with units for people. The ending of a name determines the unit. */
 export function limitRows(limits: Readonly<Record<string, number | null>>): (readonly [string, string])[] {
   return Object.entries(limits).map(([name, value]) => {
     if (value === null) return [name, derived[name] ?? 'none']

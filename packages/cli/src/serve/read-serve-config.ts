@@ -21,7 +21,7 @@ interface Definition {
 
 const definitionOf = (schema: z.ZodType) => schema.def as unknown as Definition
 
-/** The schema itself, under what only adds a default or allows null. */
+/** The schema without wrappers for a default or null. */
 function bare(schema: z.ZodType): z.ZodType {
   const { innerType } = definitionOf(schema)
   return innerType ? bare(innerType) : schema
@@ -29,7 +29,7 @@ function bare(schema: z.ZodType): z.ZodType {
 
 const shapeOf = (schema: z.ZodType): Record<string, z.ZodType> => (schema as z.ZodObject).shape as Record<string, z.ZodType>
 
-/** The object schema for `value`; where there are several, the one with the same `kind`. */
+/** The object schema for `value`. Among several it is the one with the same `kind`. */
 function objectSchema(schema: z.ZodType, value: unknown): z.ZodType | null {
   const plain = bare(schema)
   const { type, options = [] } = definitionOf(plain)
@@ -38,7 +38,7 @@ function objectSchema(schema: z.ZodType, value: unknown): z.ZodType | null {
   return options.find((option) => definitionOf(option).type === 'object' && shapeOf(option)['kind']?.safeParse(kind).success) ?? null
 }
 
-/** Keys that may stand at `path`. */
+/** Keys that are allowed at `path`. */
 function keysAt(tree: unknown, path: Path): string[] {
   let schema: z.ZodType = ServeConfig
   for (const [depth, key] of path.entries()) {
@@ -99,7 +99,10 @@ export function readServeConfig(file: string): ServeConfig {
   return parseServeConfig(document.toJS() ?? {}, file)
 }
 
-/** The key of plain clients. Throws CONFIG_INVALID as `readSecret`, and for a key that is too short or that a header cannot carry. */
+/**
+ * Reads the key of plain clients. Throws CONFIG_INVALID as `readSecret` does, and for a key that is too short or that a header cannot
+ * carry.
+ */
 export function readClientKey(secret: Secret, what: string, directory: string): string {
   const key = readSecret(secret, what, directory)
   const problem = keyProblem(key)

@@ -16,16 +16,16 @@ import { readClientKey, readServeConfig } from './read-serve-config.ts'
 import type { ServeConfig } from './serve-config.ts'
 
 export interface RunServerOptions {
-  /** The configuration. */
+  /** Path of the configuration. */
   readonly file: string
-  /** Shows the rollouts that are recorded in a browser on this machine; `false` by default. */
+  /** Shows the recorded rollouts in a browser on this machine. Default `false`. */
   readonly dashboard?: boolean | { readonly port: number }
-  /** Aborts when the server shall stop. */
+  /** Aborts to stop the server. */
   readonly signal: AbortSignal
   readonly write: (text: string) => void
 }
 
-/** Hosts that mean all addresses: they do not tell the name by which others reach this machine. */
+/** Hosts that mean all addresses. They do not tell the name by which others reach this machine. */
 const allAddresses: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 interface Running {
@@ -35,7 +35,7 @@ interface Running {
   readonly adminToken: string
   readonly clients: PolicySession | null
   readonly rollouts: OpenedRollouts | null
-  /** Address of the dashboard, or why there is none; `null` where none was wanted. */
+  /** Address of the dashboard, or the reason why there is none; `null` if none was wanted. */
   readonly watch: string | null
 }
 
@@ -75,7 +75,7 @@ async function openGateway(
   })
 }
 
-/** The address of plain clients that is the same at every start; `null` where none is asked for. */
+/** The address of plain clients that is the same at every start; `null` if none is configured. */
 function readAddress({ clients }: ServeConfig, adminToken: string, directory: string): FixedAddress | null {
   if (!clients || clients.key === null) return null
   const key = readClientKey(clients.key, 'clients.key', directory)
@@ -156,7 +156,7 @@ function describe({ config, models, gateway, adminToken, clients, rollouts, watc
 
 const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
 
-/** Calls and rollouts under way, as text. */
+/** Describes calls and rollouts under way. */
 function underWay({ gateway, rollouts }: Running): { readonly open: boolean; readonly text: string } {
   const calls = gateway.counts().inFlight
   const { running, queued } = rollouts?.service.counts() ?? { running: 0, queued: 0 }
@@ -165,7 +165,7 @@ function underWay({ gateway, rollouts }: Running): { readonly open: boolean; rea
   return { open: calls + running + queued > 0, text: parts.join(', ') }
 }
 
-/** Waits for calls and rollouts under way, and reports what it waits for and what it had to cut off. */
+/** Waits for calls and rollouts under way, and reports those that it waits for and those that it had to cut off. */
 async function drain(running: Running, write: (text: string) => void): Promise<void> {
   const { gateway, rollouts, config } = running
   const before = underWay(running)
@@ -176,7 +176,7 @@ async function drain(running: Running, write: (text: string) => void): Promise<v
   write(after.open ? `cut off: ${after.text}\n` : 'nothing was under way any more\n')
 }
 
-/** Opens the dashboard; one that cannot be served keeps nothing else from it. */
+/** Opens the dashboard. If it cannot be served, everything else is served all the same. */
 async function openWatch(stack: AsyncDisposableStack, path: string, dashboard: true | { readonly port: number }): Promise<string> {
   try {
     const { url } = stack.adopt(await openDashboard({ runs: [path], ...(dashboard !== true && dashboard) }), (each) => each.close())
@@ -186,7 +186,7 @@ async function openWatch(stack: AsyncDisposableStack, path: string, dashboard: t
   }
 }
 
-/** Serves what a configuration names until `stop` aborts; resolves when everything is closed. */
+/** Serves the models and rollouts of a configuration until `stop` aborts; resolves when everything is closed. */
 export async function runServer({ file, dashboard = false, signal, write }: RunServerOptions): Promise<void> {
   const config = readServeConfig(file)
   const directory = dirname(resolve(file))

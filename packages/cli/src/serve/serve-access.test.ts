@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createToyVllm } from '../../../engine-remote/src/testing/vllm-server.ts'
 import { runServer } from './run-server.ts'
 
-/** `serve` with an agent that asks no model: it answers with the names of its files. */
+/** `serve` with an agent that asks no model and answers with the names of its files. */
 async function startServe(rollouts: object) {
   const directory = await mkdtemp(join(tmpdir(), 'serve access '))
   const stop = new AbortController()
@@ -21,7 +21,11 @@ async function startServe(rollouts: object) {
   const sampler = await createToyVllm()
   const models = { policy: { kind: 'vllm', urls: [sampler.url], folder: './model', served: 'toy' } }
   const config = {
-    ...{ gateway: { port: 0 }, models, clients: null, recording: 'recorded', drainMs: 100 },
+    gateway: { port: 0 },
+    models,
+    clients: null,
+    recording: 'recorded',
+    drainMs: 100,
     rollouts: { port: 0, agent: './agent.ts', ...rollouts },
   }
   const file = join(directory, 'serve.yaml')
@@ -39,7 +43,13 @@ async function startServe(rollouts: object) {
 }
 
 const request = (key: string, ...files: string[]) => ({
-  ...{ version: 1 as const, key, group: key, sample: 0, split: 'train' as const, policy: 'policy', limits: {} },
+  version: 1 as const,
+  key,
+  group: key,
+  sample: 0,
+  split: 'train' as const,
+  policy: 'policy',
+  limits: {},
   task: { version: 1 as const, id: key, hash: key, input: 'Go on.', data: {}, dataSource: 'test', extraInfo: {}, files },
   sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 4, stop: [], seed: 0 },
 })
@@ -75,7 +85,12 @@ test('workers have a token of their own, which the printed command names', async
   expect(variable).toBe('AWORLD_TRAIN_WORKER_TOKEN')
   const worker = (bearer: string) =>
     runWorker({
-      ...{ url, token: bearer, name: 'worker', slots: 1, agent: { hash: 'another', parts: {} }, signal: new AbortController().signal },
+      url,
+      token: bearer,
+      name: 'worker',
+      slots: 1,
+      agent: { hash: 'another', parts: {} },
+      signal: new AbortController().signal,
       openExecutor: () => expect.unreachable(),
     })
   await expect(worker('wrong')).rejects.toMatchObject({ code: 'SERVICE_UNAUTHORIZED' })

@@ -14,7 +14,7 @@ import {
 import { z } from 'zod'
 
 const port = z.int().min(0).max(65_535)
-/** The longest time that a Node timer accepts; with a longer one it fires at once. */
+/** The longest time that a Node timer accepts. A longer one fires at once. */
 const longestMs = 2 ** 31 - 1
 const ms = z.int().min(1).max(longestMs)
 const count = z.int().min(1)
@@ -23,7 +23,7 @@ const { history, templateArguments, maxPromptBytes } = LocalConfig.shape.model.u
 const { simd, threads } = LocalConfig.shape.engine.unwrap().shape
 const { insecure } = LocalConfig.shape.gateway.unwrap().shape
 
-/** Where a server listens. */
+/** The address that a server listens on. */
 const listener = {
   host: z
     .string()
@@ -91,7 +91,7 @@ export const GatewaySettings = z.strictObject({
 
 const toolAnswers = ToolAnswerSettings.prefault({})
 const { malformedCalls } = AgentSettings.shape
-/** What the gateway makes of prompts and answers of a model that it renders for. */
+/** The gateway's treatment of prompts and answers of a model that it renders for. */
 const rendered = { maxPromptBytes, toolAnswers, malformedCalls }
 
 const LocalModel = z

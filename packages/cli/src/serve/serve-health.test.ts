@@ -22,7 +22,11 @@ test('the recording has the servers of a model, the rollouts under way, and how 
   const limits = { probeIntervalMs: 20, unavailableMs: 300 }
   const policy = { kind: 'vllm', urls: servers.map(({ url }) => url), folder: './model', served: 'toy', limits }
   const config = {
-    ...{ gateway: { port: 0 }, models: { policy }, clients: null, recording: 'recorded', drainMs: 100 },
+    gateway: { port: 0 },
+    models: { policy },
+    clients: null,
+    recording: 'recorded',
+    drainMs: 100,
     rollouts: { port: 0, agent: './slow.ts', concurrency: 1 },
   }
   const file = join(directory, 'serve.yaml')
@@ -52,10 +56,16 @@ test('the recording has the servers of a model, the rollouts under way, and how 
     .toBe(true)
     .then(() => run.health(0).samples.at(-1)!)
   expect(last).toMatchObject({
-    ...{ queued: 1, running: 1, retries: 0, calls: 0, channel: null, memoryBytes: expect.any(Number) },
+    queued: 1,
+    running: 1,
+    retries: 0,
+    calls: 0,
+    channel: null,
+    memoryBytes: expect.any(Number),
     engines: {
       policy: {
-        ...{ ready: true, weightVersion: 0 },
+        ready: true,
+        weightVersion: 0,
         replicas: [
           { ready: true, reason: null },
           { ready: false, reason: 'unhealthy' },

@@ -1,7 +1,7 @@
 /** Columns that the axis of a curve takes. */
 export const curveMargin = 8
 
-/** A line chart of `values` in text: `height` rows, at most `width` columns, the axis labelled with `min` and `max`. */
+/** A line chart of `values` in text, with `height` rows, at most `width` columns, and `min` and `max` on its axis. */
 export function renderCurve(values: readonly number[], { width = 60, height = 8, min = 0, max = 1 }: CurveOptions = {}): string {
   if (values.length === 0) return ''
   const columns = resample(values, Math.min(width, values.length))
@@ -35,7 +35,7 @@ function cell(fraction: number): string {
   return eighths[step] as string
 }
 
-/** Means of equal stretches, so that a long curve keeps its shape. */
+/** Means of equal sections, so that a long curve keeps its shape. */
 function resample(values: readonly number[], columns: number): number[] {
   return Array.from({ length: columns }, (_, column) => {
     const from = Math.floor((column * values.length) / columns)

@@ -4,16 +4,16 @@ import { wrapLabelled } from './text-width.ts'
 
 export interface EpisodeText {
   readonly messages: readonly Message[]
-  /** For each message, the model that wrote it, where that is not the policy. */
+  /** The model that wrote each message, if that is not the policy. */
   readonly models?: readonly (string | null)[] | undefined
   readonly reward: number | null
-  /** Longest text shown of one message. */
+  /** Most characters shown of one message. */
   readonly maxCharacters?: number
-  /** Columns of the terminal, where there is one. */
+  /** Columns of the terminal, if there is one. */
   readonly columns?: number | undefined
 }
 
-/** A conversation as a person reads it: one line a message, tool calls as calls, the reward last. */
+/** A conversation for people: one line a message, tool calls as calls, and the reward at the end. */
 export function renderEpisode({ messages, models = [], reward, maxCharacters = 300, columns }: EpisodeText): string {
   const width = Math.max(7, ...models.map((model) => model?.length ?? 0)) + 1
   const label = (text: string) => styleText('bold', text.padEnd(width))

@@ -1,17 +1,17 @@
 import { fitText, textWidth } from './text-width.ts'
 
-/** The last line of a terminal, redrawn in place; other output is printed above it. */
+/** The last line of a terminal, redrawn in place. Other output is printed above it. */
 export interface LiveLine {
   /** Replaces the line. `''` leaves none. */
   draw(text: string): void
   print(text: string): void
-  /** Leaves the line where it stands. */
+  /** Leaves the line on the screen. */
   keep(): void
-  /** Columns that a line may take. */
+  /** Most columns of a line. */
   columns(): number
 }
 
-/** Whether lines can be redrawn: on a terminal that can move its cursor, and whose output does not go to a log. */
+/** Whether lines can be redrawn. That takes a terminal that can move its cursor and whose output does not go to a log. */
 export function isLiveTerminal({ isTTY }: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
   return isTTY === true && env['TERM'] !== 'dumb' && !env['CI']
 }
@@ -23,8 +23,8 @@ export function createLiveLine(stream: NodeJS.WriteStream): LiveLine {
   const columns = () => width() - 1
 
   /**
-   * A terminal that became narrower has broken the line into several. Each is erased by itself: a terminal such as tmux keeps in its
-   * history what is erased from the first cell of the screen to its end.
+   * Erases the line. A terminal that became narrower has broken it into several, and each is erased by itself, because a terminal such as
+   * tmux keeps text in its history that is erased from the first cell of the screen to its end.
    */
   function erase(): string {
     if (line === '') return ''

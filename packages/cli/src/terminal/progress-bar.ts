@@ -4,8 +4,8 @@ import { textWidth } from './text-width.ts'
 const widestBar = 32
 
 /**
- * `label ━━━━━━━━╌╌╌╌ 12/30 steps  0:12 left  notes`, in at most `columns`: the first notes as far as there is room, and a bar
- * only where there is room for it.
+ * `label ━━━━━━━━╌╌╌╌ 12/30 steps  0:12 left  notes`, in at most `columns`. The bar and the later notes are left out if there is no room
+ * for them.
  */
 export function renderProgressBar(state: ProgressBarState): string {
   const { label, done, total, unit = '', startedAt, now, columns, from = 0, notes = [] } = state
@@ -31,15 +31,15 @@ export interface ProgressBarState {
   readonly label: string
   readonly done: number
   readonly total: number
-  /** What is counted: `rollouts`. */
+  /** Unit of the count, such as `rollouts`. */
   readonly unit?: string
   /** Milliseconds, on the same clock as `now`. */
   readonly startedAt: number
   readonly now: number
   readonly columns: number
-  /** The count at `startedAt`; 0 by default. */
+  /** The count at `startedAt`. Default 0. */
   readonly from?: number
-  /** The most important first. */
+  /** The most important note is first. */
   readonly notes?: readonly string[]
 }
 

@@ -10,13 +10,13 @@ import { textWidth, wrapLabelled } from './text-width.ts'
 import { renderTokenReport } from './token-report-text.ts'
 
 export interface ReportTextOptions {
-  /** Words of `eval` that name the project and its agent as they were typed. */
+  /** Words of `eval` that name the project and its agent as the user typed them. */
   readonly project?: readonly string[] | undefined
-  /** Columns of the terminal, where there is one. */
+  /** Columns of the terminal, if there is one. */
   readonly columns?: number | undefined
 }
 
-/** What a person reads when a run ends: the curve, before and after, the ledger, the path, and what to type next. */
+/** The text at the end of a run: the curve, before and after, the ledger, the path, and the commands to type next. */
 export function renderReport(report: RunReport, { project = [], columns }: ReportTextOptions = {}): string {
   const path = typedPath(report.path)
   const labelled = [
@@ -34,7 +34,7 @@ export function renderReport(report: RunReport, { project = [], columns }: Repor
   const next: [what: string, ...args: string[]][] = [
     ['the run in the browser, down to the token', 'view', path],
     ['read an episode', 'replay', path],
-    // The engine in the box samples from its own checkpoints only.
+    // The engine in the box samples only from its own checkpoints.
     drivenTrainers.some(({ name }) => report.engine.split(' ')[0] === name)
       ? ['the trained model as a Hugging Face folder', 'export', path, '--what', 'model', '--to', 'model']
       : ['pass@k of the trained policy', 'eval', ...project, '--checkpoint', path],
@@ -58,7 +58,7 @@ function rewardCurve({ curve }: RunReport, columns = 80): string[] {
   return ['', styleText('bold', `mean reward of each step, 1 to ${curve.at(-1)?.step}`), renderCurve(rewards, { width })]
 }
 
-/** Side by side where there is room for it, else one below the other. */
+/** Evaluations side by side if there is room, or else one below the other. */
 function evaluationTable(report: RunReport, columns = 80): string[] {
   const { before, after, greedyBefore, greedyAfter } = report
   const sampled = after ?? before
@@ -92,7 +92,7 @@ function cell(result: EvaluationResult | null): string {
   return result ? `${result.reward.toFixed(3)} [${result.interval[0].toFixed(3)}, ${result.interval[1].toFixed(3)}]` : 'missing'
 }
 
-/** Of what the mean of an evaluation is, where the infrastructure failed the rest. */
+/** The part of the rollouts in the mean of an evaluation, if the infrastructure failed the others. */
 const partLine = ({ name, tasks, rollouts }: EvaluationResult, part: NonNullable<EvaluationResult['counted']>) =>
   `${name}: on ${part.tasks} of ${counted(tasks, 'task')}, ${part.rollouts} of ${counted(rollouts, 'rollout')}; the others have no outcome`
 
@@ -101,7 +101,7 @@ function ledgerLine({ sampled, trained, untrained, unexplained }: TokenLedger): 
   return `tokens   ${sampled} sampled = ${trained} trained + ${reasons.join(' + ') || '0'} + ${unexplained} unexplained`
 }
 
-/** Tokens of each agent, where there are several: one of them may be trained and another not. */
+/** Tokens of each agent if there are several, because one may be trained and another not. */
 function agentLines({ agents }: RunReport): string[] {
   const all = Object.entries(agents)
   if (all.length < 2) return []
@@ -115,21 +115,21 @@ function gapLine({ maxLogprobDifference: gap }: RunReport): string[] {
   return gap === null ? [] : [`logprobs differ between sampler and trainer by ${gap.toPrecision(2)} at most`]
 }
 
-/** The weights that the report is about. */
+/** The weights of the report. */
 function modelLine({ model, checkpoint }: RunReport): string[] {
   return model === null
     ? []
     : [`model    ${isAbsolute(model) ? typedPath(model) : model}${checkpoint === null ? '' : `, trained: ${checkpoint}`}`]
 }
 
-/** Warnings of the run, one line for each kind; notes on the configuration were shown before the first step. */
+/** Warnings of the run, one line for each kind. Notes on the configuration were shown before the first step. */
 function warningLines({ warnings }: RunReport): string[] {
   return warnings.flatMap(({ code, count, messages }) =>
     code === 'CONFIG_NOTE' ? [] : [`warning  ${messages[0]}${count > 1 ? ` (the first of ${count} of its kind)` : ''}`],
   )
 }
 
-/** Counts of tool calls. Of the calls that an agent of another framework runs by itself, only the model's request is seen. */
+/** Counts of tool calls. For calls that an agent of another framework runs by itself, only the model's request is seen. */
 function toolCallText({ asked: requested, environment, functions }: RunReport['counts']['toolCalls']): string {
   const run = environment + functions
   const ofFunctions = functions > 0 ? ` (${functions} of functions)` : ''

@@ -18,7 +18,7 @@ const end = {
   durationMs: 9,
 } as const
 
-/** A run of 20 steps of 16 rollouts, with an evaluation before. */
+/** A run of 20 steps with 16 rollouts each, and an evaluation before. */
 function* events(): Generator<RunEvent> {
   yield { type: 'run-start', version: 1, at, run: 'chemist', path: 'runs/chemist', seed: 1, resumedFromStep: null, details: { seed: 1 } }
   yield { type: 'phase-progress', at, phase: 'warm-up', done: 0, total: 2, metrics: { loss: 0.123456 } }
@@ -38,7 +38,7 @@ function* events(): Generator<RunEvent> {
   yield { type: 'run-end', at, status: 'finished' }
 }
 
-/** What stands on a terminal of `columns` when the events have been shown, and the most lines that there ever were. */
+/** The final content of a terminal of `columns`, and the most lines that it ever had. */
 function shownOn(columns: number, env: NodeJS.ProcessEnv = {}, resize?: { at: number; columns: number }) {
   const screen = createScreen(columns)
   const stream = { isTTY: true, columns, write: (text: string) => screen.write(text) }
@@ -146,7 +146,11 @@ function logged(all: readonly RunEvent[]): string[] {
 }
 
 const stepEnd = (step: number, steps: number): RunEvent => ({
-  ...{ type: 'step-end', at, step, steps, weightVersion: step },
+  type: 'step-end',
+  at,
+  step,
+  steps,
+  weightVersion: step,
   metrics: { rewardMean: 0.5 },
 })
 

@@ -10,20 +10,20 @@ import { wrapLabelled } from './text-width.ts'
 
 export interface RunDisplay {
   show(event: RunEvent): void
-  /** Prints a line that is no event's; none where events are printed for programs. */
+  /** Prints a line that belongs to no event, unless events are printed for programs. */
   print(line: string): void
   close(): void
 }
 
 export interface RunDisplayOptions {
   readonly stream: NodeJS.WriteStream
-  /** One JSON event a line instead of text. */
+  /** Whether it prints one JSON event a line instead of text. */
   readonly json: boolean
-  /** Environment whose `TERM` and `CI` tell whether lines can be redrawn; that of the process by default. */
+  /** Environment whose `TERM` and `CI` tell whether lines can be redrawn. Default: that of the process. */
   readonly env?: NodeJS.ProcessEnv
 }
 
-/** Shows the events of a run: bars on a terminal, plain lines in a log, JSON for programs. */
+/** Shows the events of a run as bars on a terminal, plain lines in a log, or JSON for programs. */
 export function createRunDisplay({ stream, json, env = process.env }: RunDisplayOptions): RunDisplay {
   if (json) return { show: (event) => void stream.write(`${JSON.stringify(event)}\n`), print() {}, close() {} }
   return createTextDisplay(stream, isLiveTerminal(stream, env) ? createLiveLine(stream) : null)
@@ -39,13 +39,13 @@ interface Bar {
   notes: readonly string[]
 }
 
-/** Shows text; without a live line it is that of a log. */
+/** Shows text. Without a live line it is that of a log. */
 function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): RunDisplay {
   const rewards: number[] = []
   let bar: Bar | null = null
-  /** State of the bar over all steps, which is kept during evaluations. */
+  /** State of the bar over all steps. It is kept during evaluations. */
   let train: { readonly startedAt: number; readonly from: number } | null = null
-  /** Rollouts of training: those that run, and those that ended in this step. */
+  /** Rollouts of training that are running, and those that ended in this step. */
   const rollouts = { running: 0, ended: 0 }
   let drawnAt = 0
   let drawnDone = 0
@@ -87,7 +87,7 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
     live?.draw('')
     bar = null
   }
-  // The clock goes on while nothing happens, as when a trainer starts.
+  // The clock keeps running while nothing happens, such as at the start of a trainer.
   const clock = live ? setInterval(() => draw(), 1000).unref() : undefined
 
   return {
@@ -139,7 +139,7 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
         case 'step-end': {
           const reward = event.metrics['rewardMean']
           if (reward !== undefined) rewards.push(reward)
-          // An evaluation that a step ends with had a bar of its own.
+          // An evaluation at the end of a step had a bar of its own.
           startTrainBar(event)
           if (bar) Object.assign(bar, { done: event.step, notes: [`reward ${reward?.toFixed(3) ?? 'missing'}`] })
           draw(true)

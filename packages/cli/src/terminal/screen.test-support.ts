@@ -2,13 +2,15 @@ import { textWidth } from './text-width.ts'
 
 export interface Screen {
   write(text: string): void
-  /** Lines from the first that was ever written, without white space at their ends. */
+  /** All lines that were ever written, without white space at their ends. */
   lines(): string[]
-  /** Breaks wider lines into several, as terminals do that become narrower. */
+  /** Breaks wider lines into several, like a terminal that becomes narrower. */
   resize(columns: number): void
 }
 
-/** A terminal with what a display uses: it breaks lines at its width, moves up, returns and erases lines. Anything else throws. */
+/**
+ * A terminal with the features that a display uses: it breaks lines at its width, moves up, returns and erases lines. Anything else throws.
+ */
 export function createScreen(columns: number): Screen {
   let width = columns
   let rows: string[][] = [[]]

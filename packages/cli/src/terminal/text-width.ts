@@ -5,14 +5,14 @@ const zeroWidth = /^[\p{Mn}\p{Me}\p{Cf}]$/u
 const doubleWidth =
   /^[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]$/u
 
-/** Columns that a text takes on a terminal; colours take none. */
+/** Width of a text on a terminal in columns, without its colours. */
 export function textWidth(text: string): number {
   let width = 0
   for (const character of stripVTControlCharacters(text)) width += characterWidth(character)
   return width
 }
 
-/** The text cut to at most `columns`, with an ellipsis where something is missing; colours stay, and end with it. */
+/** Cuts a text to at most `columns`, with an ellipsis in place of the missing part. Colours stay, and end with it. */
 export function fitText(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text
   let width = 0
@@ -31,7 +31,10 @@ export function fitText(text: string, columns: number): string {
   return kept
 }
 
-/** A line that begins with a label of `labelWidth` columns, broken at spaces into lines of at most `columns`, the later ones under the text of the first. */
+/**
+ * Breaks a line that begins with a label of `labelWidth` columns at spaces into lines of at most `columns`. Later lines are aligned with
+ * the text of the first.
+ */
 export function wrapLabelled(text: string, columns: number, labelWidth = 9): string {
   const lines: string[] = []
   let line = ''

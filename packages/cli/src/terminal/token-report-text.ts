@@ -1,6 +1,9 @@
 import type { FrozenUse, TokenReport } from '@aworld-train/protocol'
 
-/** Lines about the record of tokens and about each frozen model. There are none where every call began or continued a conversation as it was sampled, and no frozen model was called. */
+/**
+ * Lines about the record of tokens and about each frozen model. There are none if every call began or continued a conversation as it was
+ * sampled and no frozen model was called.
+ */
 export function renderTokenReport(report: TokenReport): string[] {
   const { turns, continuations, branches, repeated, abandoned, failed, tolerated, unparsed, ignored, frozen } = report
   const { reasoning, ...rewritten } = tolerated
@@ -26,7 +29,7 @@ function frozenLine([model, { calls, promptTokens, completionTokens, cost }]: [s
   return `${model}: ${calls} call${calls === 1 ? '' : 's'}, ${promptTokens} prompt and ${completionTokens} completion tokens, ${price}`
 }
 
-/** The reasons of branches, those in words that a user can act on. */
+/** The reasons of branches, in words that a user can act on. */
 const named = ({ 'system-prompt': other, ...branches }: Readonly<Record<string, number>>): Readonly<Record<string, number>> =>
   other === undefined ? branches : { ...branches, 'under another system prompt': other }
 
