@@ -28,7 +28,7 @@ export const arealTrainer: DrivenTrainer<ArealSettings, ArealConfig, ArealPlan> 
   rows: ['last', 'longest'],
   readConfig: readArealConfig,
   plan: planAreal,
-  // What needs a GPU is a problem of the configuration, which AReaL's torch knows best.
+  // GPU requirements are problems of the configuration, and AReaL's torch knows them best.
   lacks: async () => [],
   writeFiles: writeRunFiles,
   command: arealCommand,

@@ -3,10 +3,10 @@ import { checkTorch } from '@aworld-train/run'
 import { askAreal } from './config/ask-areal.ts'
 import { arealPython } from './python/areal-python.ts'
 
-/** The least that AReaL takes: a group of two. */
+/** The smallest configuration that AReaL accepts: a group of two. */
 const least = { train_dataset: { batch_size: 1 }, gconfig: { n_samples: 2 }, actor: { ppo_n_minibatches: 1 } }
 
-/** What AReaL needs of a machine: a torch that can be imported, and whether AReaL and the bridge can. What a plan needs, AReaL's classes were asked. */
+/** Checks that torch, AReaL and the bridge can be imported. AReaL's classes were asked about the needs of a plan. */
 export const checkMachine = ({ python, env, signal }: MachineOptions & { readonly python: string | null }): AsyncGenerator<DrivenCheck> =>
   checkTorch({
     framework: arealPython,

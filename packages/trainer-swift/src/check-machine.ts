@@ -4,7 +4,7 @@ import { swiftFramework } from './config/swift-config.ts'
 import { swiftPython } from './python/swift-python.ts'
 import { firstGpu } from './run/swift-variables.ts'
 
-/** What ms-swift needs of a machine: a torch that can be imported; then whether swift and the bridge can be. */
+/** Checks that torch can be imported, and then swift and the bridge. */
 export const checkMachine = ({ python, env, signal }: MachineOptions & { readonly python: string | null }): AsyncGenerator<DrivenCheck> =>
   checkTorch({
     framework: swiftPython,

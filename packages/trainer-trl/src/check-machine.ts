@@ -5,7 +5,7 @@ import { type TrlPlan, trlFramework } from './config/trl-config.ts'
 import { trlPython } from './python/trl-python.ts'
 import { firstGpu } from './run/trl-command.ts'
 
-/** What TRL needs of a machine: a GPU where vLLM samples, and a torch that uses it; then whether TRL and the bridge can be imported. */
+/** Checks that there is a GPU if vLLM samples, and a torch that uses it, and that TRL and the bridge can be imported. */
 export const checkMachine = ({
   plan,
   python,
@@ -22,7 +22,7 @@ export const checkMachine = ({
     signal,
   })
 
-/** TRL pushes weights to vLLM by NCCL, which needs a GPU. */
+/** Requires a GPU if vLLM samples, because TRL pushes weights to vLLM by NCCL. */
 export async function lacks(
   { fields }: Pick<TrlPlan, 'fields'>,
   { env, signal }: Pick<MachineOptions, 'env' | 'signal'>,

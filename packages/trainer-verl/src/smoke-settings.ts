@@ -1,12 +1,12 @@
-/** One key of verl's configuration as a run on CPU needs it, and why. */
+/** One key of verl's configuration for a run on CPU, with its reason. */
 export interface SmokeSetting {
-  /** Dotted path in verl 0.9's configuration; some are absent from its schema and are added. */
+  /** Dotted path in verl 0.9's configuration. Keys that are not in its schema are added. */
   readonly key: string
   readonly value: string | number | boolean | readonly string[]
   readonly reason: string
 }
 
-/** What verl 0.9 needs to train on CPU with the replica `cpu_hf` of the bridge, whatever the task and the model. */
+/** Keys that verl 0.9 needs to train on CPU with the replica `cpu_hf` of the bridge, for any task and model. */
 export const smokeSettings: readonly SmokeSetting[] = [
   { key: 'trainer.device', value: 'cpu', reason: 'the platform that the plug-in registers' },
   { key: 'trainer.nnodes', value: 1, reason: 'one machine' },
@@ -53,14 +53,14 @@ export const smokeSettings: readonly SmokeSetting[] = [
   { key: 'trainer.logger', value: ['console'], reason: 'no service to log to' },
 ]
 
-/** Environment variables of every process of a verl run on CPU, besides those of the bridge. */
+/** Environment variables of every process of a verl run on CPU, in addition to those of the bridge. */
 export const smokeEnvironment: Readonly<Record<string, string>> = {
   AWORLD_TRAIN_SMOKE: '1',
-  // FSDP engines are registered for `cuda` and `npu` only; the class itself runs on CPU.
+  // FSDP engines are registered only for `cuda` and `npu`, but the class itself runs on CPU.
   VERL_ENGINE_DEVICE: 'cuda',
   TORCH_COMPILE_DISABLE: '1',
   HF_HUB_OFFLINE: '1',
-  // Two threads wait for each other at every operation: an update takes nine times as long on two cores that others use as well.
+  // Two threads wait for each other at every operation. On two cores that others also use, an update takes nine times as long.
   OMP_NUM_THREADS: '1',
   RAY_USAGE_STATS_ENABLED: '0',
 }

@@ -65,10 +65,10 @@ export const verlTrainer: DrivenTrainer<VerlSettings, VerlConfig, VerlPlan> = {
   }),
 }
 
-/** What reads keys in an interpreter that has verl. */
+/** Reads keys in an interpreter that has verl. */
 type ReadWith = (python: string, written: Parameters<NonNullable<ReadVerlConfigOptions['verl']>>[1]) => ReturnType<typeof readWithVerl>
 
-/** Reads a configuration; where Python gives no answer, that is one of its problems. */
+/** Reads a configuration. A missing answer of Python is one of its problems. */
 export async function readConfig(source: VerlConfigSource, options: ReadConfigOptions, readWith?: ReadWith): Promise<VerlConfig> {
   const { baseDirectory, environment, sections, overrides: { steps, seed, model } = {}, findPython, signal } = options
   const read = readWith ?? ((python, written) => readWithVerl(written, { python, env: { ...environment }, signal }))

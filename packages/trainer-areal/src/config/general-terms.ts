@@ -1,7 +1,10 @@
 import { inertTermNotes, type RenderedTerms } from '@aworld-train/run'
 import { isTree, type KeyTree, lossProblems } from '@aworld-train/training'
 
-/** Renders our general settings in AReaL's keys, by their dotted paths, as the user wrote them; what is not here stays with us, in `ArealSettings`, or needs the number of steps. */
+/**
+ * Renders our general settings that the user wrote in AReaL's keys, by their dotted paths. Any other setting stays with us, in
+ * `ArealSettings`, or needs the number of steps.
+ */
 export function renderGeneralTerms(own: KeyTree): RenderedTerms {
   const fields: Record<string, unknown> = {}
   const notes: string[] = []

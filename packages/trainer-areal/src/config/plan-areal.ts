@@ -4,7 +4,7 @@ import { setAt } from '@aworld-train/training'
 import { type ArealConfig, type ArealPlan, numberAt, responseTokens, valueAt } from './areal-config.ts'
 import { askAreal } from './ask-areal.ts'
 
-/** Plans a start: the keys that the user left out and that follow from the model, the data or this run, each with a note. */
+/** Plans a start. Keys that the user left out follow from the model, the data or this run, each with a note. */
 export async function planAreal(config: ArealConfig, run: DrivenRun, { validate = false, signal }: PlanOptions = {}): Promise<ArealPlan> {
   const { settings, warmupSteps, passes } = config
   const notes: string[] = []

@@ -8,7 +8,7 @@ import { renderGeneralTerms } from './general-terms.ts'
 
 const ownKeys = ownKeysOf(ArealSettings)
 
-/** Reads a configuration in AReaL's keys, in ours, or both. AReaL's own win over ours. */
+/** Reads a configuration in AReaL's keys, in ours, or both. AReaL's keys win over ours. */
 export async function readArealConfig(source: unknown, options: ReadConfigOptions): Promise<ArealConfig> {
   const { baseDirectory, sections, overrides = {}, findPython, signal } = options
   const read = readDrivenSource(source, { name: 'areal', sections, ownKeys, baseDirectory })

@@ -1,7 +1,7 @@
 import { TrainError } from '@aworld-train/protocol'
 import { folderCheckpoints } from '@aworld-train/python-bridge'
 
-/** AReaL's checkpoints, which the bridge gives their names when they are whole; they have weights only, and not their model's configuration. */
+/** AReaL's checkpoints. The bridge names them when they are whole. They have weights only, without their model's configuration. */
 export const arealCheckpoints = folderCheckpoints({
   prefix: 'step-',
   lastFile: null,

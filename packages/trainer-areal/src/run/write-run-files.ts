@@ -3,7 +3,7 @@ import type { DrivenData } from '@aworld-train/core'
 import { drawnOrder, writePlanFiles } from '@aworld-train/run'
 import { type ArealPlan, numberAt } from '../config/areal-config.ts'
 
-/** Writes what `python -m aworld_train_bridge.areal` reads. */
+/** Writes the files that `python -m aworld_train_bridge.areal` reads. */
 export async function writeRunFiles(plan: ArealPlan, data: DrivenData): Promise<string[]> {
   const { path, model, fields, stratify, steps, seed, drawn, evaluation, before, passes, limits, logprobTolerance, checkpoints } = plan
   const { samples, temperature } = evaluation

@@ -87,7 +87,7 @@ test.each([
 test('what the user left out follows from model, data and run', async () => {
   const config = await readSwiftConfig({ num_train_epochs: 2, per_device_train_batch_size: 16, gradient_accumulation_steps: 2 }, options)
   const plan = await planSwift(config, run())
-  // A generation has 32 rows of 4 prompts: 7 of 30 tasks an epoch, each trained in one update.
+  // A generation has 32 rows of 4 prompts, so an epoch of 30 tasks has 7, each trained in one update.
   expect(plan).toMatchObject({ steps: 14, limits: { maxPromptTokens: 256, maxResponseTokens: 256 }, logprobTolerance: null, problems: [] })
   expect(plan.fields).toMatchObject({ max_completion_length: 256, eval_strategy: 'steps', eval_steps: 14, eval_on_start: true, seed: 1 })
   const none = await planSwift(config, run({ test: null, contextLength: null }))

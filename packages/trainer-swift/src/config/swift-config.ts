@@ -7,7 +7,7 @@ import { SwiftSettings } from './swift-settings.ts'
 /** A configuration in arguments of `swift rlhf`, in our keys, or both. */
 export type SwiftConfig = GrpoConfig<SwiftSettings>
 
-/** What `python -m aworld_train_bridge.swift` is started with; its shape stands in that module. */
+/** The plan that `python -m aworld_train_bridge.swift` is started with. That module defines its shape. */
 export type SwiftPlan = GrpoPlan
 
 export const swiftFramework: GrpoFramework<SwiftSettings> = {
@@ -39,7 +39,7 @@ export const swiftFramework: GrpoFramework<SwiftSettings> = {
 /** swift/rlhf_trainers/grpo_trainer.py, WINDOW_NORMALIZED_LOSS_TYPES, 4.6.0. */
 const lossesByTokens: readonly unknown[] = ['cispo', 'dapo', 'fipo']
 
-/** TRL divides by the tokens of an update; swift by those of all updates of a batch. */
+/** Notes that swift divides by the tokens of all updates of a batch, while TRL divides by those of one update. */
 function notesOfParts(fields: KeyTree, parts: number): string[] {
   if (parts <= 1 || !lossesByTokens.includes(fields['loss_type'])) return []
   return [
@@ -49,7 +49,7 @@ function notesOfParts(fields: KeyTree, parts: number): string[] {
 
 const batchKeys = ['per_device_train_batch_size', 'generation_batch_size', 'steps_per_generation', 'gradient_accumulation_steps']
 
-/** Swift's own batch is one row, which no group fits; a batch of one group where the user says nothing of it. */
+/** Fills in a batch of one group if the user sets none, because swift's own batch is one row, which no group fits. */
 function withBatch(fields: KeyTree): KeyTree {
   if (batchKeys.some((key) => fields[key] !== undefined)) return fields
   return { ...fields, per_device_train_batch_size: fields['num_generations'] ?? 8 }

@@ -5,7 +5,7 @@ import { TrlSettings } from './trl-settings.ts'
 /** A configuration in GRPOConfig's fields, with those of peft in `lora`, in our keys, or both. */
 export type TrlConfig = GrpoConfig<TrlSettings>
 
-/** What `python -m aworld_train_bridge.trl` is started with; its shape stands in that module. */
+/** The plan that `python -m aworld_train_bridge.trl` is started with. That module defines its shape. */
 export type TrlPlan = GrpoPlan
 
 export const trlFramework: GrpoFramework<TrlSettings> = {
@@ -14,7 +14,7 @@ export const trlFramework: GrpoFramework<TrlSettings> = {
   settings: TrlSettings,
   batchRows: 8,
   shuffleKey: 'shuffle_dataset',
-  // TRL takes a part of all steps by the name of the steps.
+  // TRL takes a fraction of all steps under the name of the steps.
   warmupFractionKey: 'warmup_steps',
   entropyKey: 'entropy_coef',
   leaveOneOut: null,

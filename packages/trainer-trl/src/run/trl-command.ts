@@ -5,7 +5,10 @@ import { moduleCommand } from '@aworld-train/run'
 /** Prefixes of variables that TRL, accelerate and transformers read beside those of torch. */
 const prefixes = ['ACCELERATE_', 'TRL_', 'TRACKIO_']
 
-/** The one GPU that TRL sees, as `CUDA_VISIBLE_DEVICES` names it: transformers would spread one process over all, which GRPOTrainer refuses. Empty for none. */
+/**
+ * The only GPU that TRL sees, as `CUDA_VISIBLE_DEVICES` names it. Transformers would spread one process over all, which GRPOTrainer
+ * refuses. Empty for none.
+ */
 export const firstGpu = (env: Readonly<Record<string, string | undefined>>): string =>
   (env['CUDA_VISIBLE_DEVICES'] ?? '0').split(',')[0]!.trim()
 

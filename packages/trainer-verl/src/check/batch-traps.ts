@@ -17,7 +17,10 @@ const usesGroups = ({ at }: TrapContext) =>
 
 const isGroupOfOne = (context: TrapContext) => usesGroups(context) && context.number(`${rollout}.n`) < 2
 const samplesTerm = 'training.samplesPerPrompt'
-/** Whether the size of groups comes from our own key, which means samples that are compared. verl's key may ask for groups of one, as published scripts do. */
+/**
+ * Whether our own key sets the size of groups, which means that samples are compared. verl's key may ask for groups of one, as published
+ * scripts do.
+ */
 const isOurs = ({ keys }: TrapContext) => keys.get(`${rollout}.n`)?.why === samplesTerm
 
 const divides = (name: string, path: string): Trap => ({
@@ -32,7 +35,7 @@ const divides = (name: string, path: string): Trap => ({
   },
 })
 
-/** Sizes of batches, groups and updates. */
+/** Traps of the sizes of batches, groups and updates. */
 export const batchTraps: readonly Trap[] = [
   {
     name: 'group-of-one',

@@ -15,7 +15,7 @@ const separate = {
   [`${rollout}.checkpoint_engine.backend`]: 'nccl',
 }
 const fixed = { [`${actor}.use_dynamic_bsz`]: false, [`${actor}.ppo_micro_batch_size_per_gpu`]: 4 }
-/** A configuration in which nothing is amiss. */
+/** A configuration without problems. */
 const good = {
   'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B',
   'trainer.n_gpus_per_node': 8,

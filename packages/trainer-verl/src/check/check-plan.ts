@@ -15,7 +15,7 @@ export interface FoundTrap {
   readonly message: string
 }
 
-/** The traps in a resolved configuration; where a value is not valid for its key, only that is reported. */
+/** Finds the traps in a resolved configuration. If a value is not valid for its key, only that is reported. */
 export function findTraps(parts: Omit<TrapContext, 'at' | 'number'>): FoundTrap[] {
   const at = (path: string) => valueAt(parts.tree, path)
   const context: TrapContext = { ...parts, at, number: (path) => Number(at(path) ?? 0) }

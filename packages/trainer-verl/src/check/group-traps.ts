@@ -5,11 +5,11 @@ import type { Trap, TrapContext } from './trap.ts'
 const sampler = 'trainer.v1.sampler'
 
 const isV1 = ({ at }: TrapContext) => at('trainer.use_v1') !== false
-/** Whether the sampler is that of the bridge, which does what verl's own does and counts what is trained. */
+/** Whether the sampler is the bridge's, which works like verl's own and counts trained rollouts. */
 const isOwnBuffer = ({ at }: TrapContext) => at(`${sampler}.custom_sampler.name`) === 'WholeGroupReplayBuffer'
 const legacy = ['custom_reward_function', 'reward_model', 'sandbox_fusion'] as const
 
-/** How rollouts are scored, and groups of them gathered. */
+/** Traps of scoring rollouts and gathering their groups. */
 export const groupTraps: readonly Trap[] = [
   {
     name: 'legacy-reward-keys',

@@ -4,7 +4,7 @@ const actor = 'actor_rollout_ref.actor'
 const rollout = 'actor_rollout_ref.rollout'
 const correction = 'algorithm.rollout_correction'
 
-/** How tokens are drawn, what of it the trainer knows, and how long conversations get. */
+/** Traps of drawing tokens, of the trainer's knowledge about it, and of the length of conversations. */
 export const samplingTraps: readonly Trap[] = [
   {
     name: 'truncated-sampling',

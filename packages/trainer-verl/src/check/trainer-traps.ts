@@ -9,7 +9,7 @@ const loggers = ({ at }: TrapContext): unknown[] => [at('trainer.logger')].flat(
 const joinsCluster = ({ at }: TrapContext) => clusterAddress(at('ray_kwargs.ray_init.address')) !== null
 const trainerGpus = ({ number }: TrapContext) => number('trainer.nnodes') * number('trainer.n_gpus_per_node')
 
-/** How verl, Ray, engines, checkpoints and logging are set up. */
+/** Traps of the set-up of verl, Ray, engines, checkpoints and logging. */
 export const trainerTraps: readonly Trap[] = [
   {
     name: 'logger-needs-key',
@@ -54,7 +54,7 @@ export const trainerTraps: readonly Trap[] = [
     check: (context) => {
       if (joinsCluster(context)) return null
       const cpus = context.at('ray_kwargs.ray_init.num_cpus')
-      // TaskRunner, reward and agent workers, storage units with their controller, and one for each GPU and replica.
+      // The actors are TaskRunner, reward and agent workers, storage units with their controller, and one for each GPU and replica.
       const actors =
         3 +
         context.number('reward.num_workers') +

@@ -17,8 +17,8 @@ export interface TrapContext {
 /** One way in which a run with verl fails silently or late. */
 export interface Trap {
   readonly name: string
-  /** `error`: the run would fail or train something else. `warning`: it goes on, perhaps not as meant. */
+  /** `error`: the run would fail or train something else. `warning`: it continues, but perhaps not as intended. */
   readonly severity: 'error' | 'warning'
-  /** A sentence with what is set, what follows from it and what to do; `null` where nothing is wrong. */
+  /** Returns a sentence with the setting, its consequence and the remedy; `null` if nothing is wrong. */
   check(context: TrapContext): string | null
 }

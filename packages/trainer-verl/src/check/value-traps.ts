@@ -4,7 +4,7 @@ import type { Trap } from './trap.ts'
 const actor = 'actor_rollout_ref.actor'
 const rollout = 'actor_rollout_ref.rollout'
 
-/** Keys whose value must be at least one, or null where that is verl's default. */
+/** Keys whose value must be at least one, or null if that is verl's default. */
 const counts = [
   'data.train_batch_size',
   'data.max_prompt_length',
@@ -21,7 +21,7 @@ const counts = [
   'trainer.total_training_steps',
 ]
 
-/** Values that are not valid for their key, whatever else is set: verl reports them late, or computes with them. */
+/** Values that are invalid for their key regardless of other keys. verl reports them late, or computes with them. */
 export const valueTraps: readonly Trap[] = [
   {
     name: 'not-a-number',
@@ -47,7 +47,7 @@ export const valueTraps: readonly Trap[] = [
   },
 ]
 
-/** A number, which may also be a text such as `1e-6`: Hydra reads that as a number, YAML 1.1 does not, and verl accepts both. */
+/** Whether a value is a number or a text such as `1e-6`, which Hydra reads as a number, YAML 1.1 does not, and verl accepts. */
 function isNumber(value: unknown): boolean {
   return typeof value === 'number' || (typeof value === 'string' && value.trim() !== '' && !Number.isNaN(Number(value)))
 }

@@ -13,7 +13,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const Answer = z.object({ number: z.number() })
 
-/** A program that counts its starts, and answers, waits or dies as it is asked to. */
+/** A program that counts its starts, and answers, waits or dies on request. */
 function composer(timeoutMs?: number) {
   const python = join(folder, 'python')
   const script = `echo start >> "$0.starts"

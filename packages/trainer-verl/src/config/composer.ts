@@ -16,11 +16,11 @@ export interface ComposerOptions {
   readonly timeoutMs?: number | undefined
 }
 
-/** A Python that composes verl's configuration; one question after the other. */
+/** A Python that composes verl's configuration. It answers one question after the other. */
 export interface Composer {
-  /** Throws CONFIG_INVALID where Python gives no answer. */
+  /** Throws CONFIG_INVALID if Python gives no answer. */
   ask<Answer>(request: unknown, schema: z.ZodType<Answer>, signal?: AbortSignal): Promise<Answer>
-  /** Ends it; the next question starts another. */
+  /** Ends the process. The next question starts another. */
   close(): void
 }
 
@@ -30,8 +30,8 @@ const idleMs = 15_000
 const Failed = z.object({ errors: z.array(z.object({ message: z.string() })).min(1) })
 
 /**
- * Starts with its first question, and keeps what Hydra has composed for the next: an import and a composition take most of the
- * time. It ends by itself when it is idle, and with this process, which it does not keep alive.
+ * Creates a composer. It starts with its first question and keeps Hydra's composition for the next, because an import and a composition
+ * take most of the time. It ends by itself when it is idle, and with this process, which it does not keep alive.
  */
 export function openComposer({ python, env = process.env, environment, timeoutMs = 180_000 }: ComposerOptions): Composer {
   let running: RunningPython | null = null
@@ -77,7 +77,7 @@ export function openComposer({ python, env = process.env, environment, timeoutMs
 
 interface RunningPython {
   readonly child: ChildProcessWithoutNullStreams
-  /** The next line of its output. Rejects when it ends instead, or when `signal` aborts, which ends it. */
+  /** Resolves to the next line of its output. Rejects when it ends instead, or when `signal` aborts, which ends it. */
   ask(line: string, signal: AbortSignal): Promise<string>
 }
 
@@ -91,7 +91,7 @@ function startPython(python: string, env: NodeJS.ProcessEnv): RunningPython {
   child.stderr.on('data', (chunk: Buffer) => {
     stderr = `${stderr}${chunk.toString()}`.slice(-4_000)
   })
-  // It may end while it is written to.
+  // The process may end while it is written to.
   child.stdin.on('error', () => {})
   const lines = createInterface({ input: child.stdout })
   return {

@@ -8,17 +8,17 @@ export interface Derivation {
   readonly problems: string[]
 }
 
-/** What a rule knows of a run, and how it sets keys. */
+/** A rule's view of a run, and its means to set keys. */
 export interface DerivationContext extends Derivation {
   readonly config: VerlConfig
   readonly run: DrivenRun
   /** Variables of verl's processes besides those of a launch. */
   readonly environment: Readonly<Record<string, string>>
-  /** The user's value of a key, else verl's default. */
+  /** The user's value of a key, or else verl's default. */
   value(path: string): unknown
   isSet(path: string): boolean
   /** Sets a key that the user left out. */
   fill(path: string, value: unknown, why: string): void
-  /** Sets a key that the user cannot choose; a different value of the user's is reported. */
+  /** Sets a key that the user cannot choose. A different value of the user's is reported. */
   override(path: string, value: unknown, why: string): void
 }

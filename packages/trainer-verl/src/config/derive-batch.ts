@@ -69,7 +69,7 @@ export function deriveSampling({ fill, value, isSet, config }: DerivationContext
   }
   const { temperature, topP, topK, samplesPerPrompt, before } = config.settings.evaluation
   const why = 'evaluation: as with the engine in the box'
-  // Who turns sampling off means greedy decoding, and verl reads the temperature alone.
+  // Turning sampling off means greedy decoding, but verl reads only the temperature.
   const greedy = isSet(`${rollout}.val_kwargs.do_sample`) && value(`${rollout}.val_kwargs.do_sample`) === false
   if (!greedy) fill(`${rollout}.val_kwargs.temperature`, temperature, why)
   fill(`${rollout}.val_kwargs.top_p`, topP, why)

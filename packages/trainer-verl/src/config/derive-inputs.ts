@@ -24,7 +24,7 @@ export function deriveAbsolutePaths({ config, keys }: DerivationContext): void {
     if (key) keys.set(path, { ...key, value: Array.isArray(key.value) ? key.value.map(absolute) : absolute(key.value) })
   }
   const model = keys.get('actor_rollout_ref.model.path')
-  // A name at the hub has no dot or slash at its beginning.
+  // A name on the Hub does not begin with a dot or slash.
   if (typeof model?.value === 'string' && /^\.{1,2}(\/|$)/.test(model.value))
     keys.set(model.path, { ...model, value: resolve(config.directory, model.value) })
 }

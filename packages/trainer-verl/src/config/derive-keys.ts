@@ -11,7 +11,7 @@ import { valueAt } from './value-at.ts'
 import type { VerlConfig } from './verl-config.ts'
 import { exportedVariables, workerEnvironment, workerVariables } from './worker-variables.ts'
 
-/** The rules in their order: later ones read what earlier ones set. */
+/** The rules in their order. Later ones read the values that earlier ones set. */
 const rules: readonly ((context: DerivationContext) => void)[] = [
   layout,
   deriveAbsolutePaths,
@@ -33,7 +33,10 @@ export interface DeriveOptions {
   readonly defaults: KeyTree
 }
 
-/** Fills keys that the user left out and sets those that AWorld Train owns, each with its reason; the user's keys come first. `defaults` is verl's own tree, resolved. */
+/**
+ * Fills keys that the user left out and sets those that AWorld Train owns, each with its reason. The user's keys come first. `defaults` is
+ * verl's own tree, resolved.
+ */
 export function deriveKeys(config: VerlConfig, run: DrivenRun, { smoke, environment, defaults }: DeriveOptions): Derivation {
   const keys = new Map(config.keys)
   const notes: string[] = []
@@ -63,7 +66,7 @@ export function deriveKeys(config: VerlConfig, run: DrivenRun, { smoke, environm
   }
   for (const rule of rules) rule(context)
   for (const [path, { value, why }] of smoke) {
-    // Where verl scores, it does so in a reward worker.
+    // If verl scores, it does so in a reward worker.
     if (path !== 'reward.num_workers' || !config.settings.reward.native) context.fill(path, value, `on CPU: ${why}`)
   }
   workers(context)
@@ -103,7 +106,7 @@ function output({ run, fill, keys }: DerivationContext): void {
   fill('trainer.default_local_dir', join(run.path, 'checkpoints'), 'the run directory')
 }
 
-/** The end of a run is that of the engine in the box: it leaves a model and a result on the test data. */
+/** Ends a run like the engine in the box does: it leaves a model and a result on the test data. */
 function ends({ run, fill, value, isSet, notes }: DerivationContext): void {
   const prompts = Number(value('data.train_batch_size'))
   const total = value('trainer.total_training_steps')
@@ -122,7 +125,7 @@ function workers({ keys, override, environment }: DerivationContext): void {
   const why = 'Ray gives it to the workers of every node'
   const put = (name: string, value: string) => {
     const path = `${workerEnvironment}.${name}`
-    // A script that an earlier launch wrote has the variables of that launch.
+    // A script that an earlier launch wrote contains the variables of that launch.
     keys.delete(path)
     override(path, value, why)
   }

@@ -25,7 +25,7 @@ const frequency =
   (path: string): Render =>
   (value) => ({ keys: value === null ? [] : [[path, value]] })
 
-/** By dotted path of our general configuration (`LocalConfig`); what is not here stays with us, in `VerlSettings`. */
+/** Renderers by dotted path of our general configuration (`LocalConfig`). Any other setting stays with us, in `VerlSettings`. */
 const terms: Readonly<Partial<Record<SettingName, Render>>> = {
   'training.steps': (value) => ({ keys: value === null ? [] : [['trainer.total_training_steps', value]] }),
   'training.epochs': to('trainer.total_epochs'),
@@ -115,7 +115,7 @@ const terms: Readonly<Partial<Record<SettingName, Render>>> = {
   }),
 }
 
-/** The general settings of the user in verl's keys; each key with the setting that it comes from. */
+/** Renders the user's general settings in verl's keys. Each key has the setting that it comes from. */
 export function renderGeneralTerms(ownKeys: KeyTree): {
   readonly keys: readonly { readonly path: string; readonly value: unknown; readonly term: string }[]
   readonly notes: readonly string[]

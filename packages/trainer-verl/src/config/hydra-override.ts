@@ -2,7 +2,7 @@ import { parse } from 'yaml'
 
 /** One Hydra override, such as `+a.b=1`. */
 export interface HydraOverride {
-  /** `''` sets a key that exists, `+` adds one, `++` does either, `~` removes one. */
+  /** `''` sets an existing key, `+` adds one, `++` does either, `~` removes one. */
   readonly prefix: '' | '+' | '++' | '~'
   readonly path: string
   readonly value: unknown
@@ -11,8 +11,8 @@ export interface HydraOverride {
 const shape = /^(\+\+|\+|~)?([^=\s][^=]*?)(?:=([\s\S]*))?$/
 
 /**
- * The parts of an override; a sentence where it has none. Its value is what YAML makes of the text, which is what Hydra makes of it for plain
- * values; the installed Hydra has the last word.
+ * Parses an override; returns a sentence if that fails. The value is that of YAML for the text, which equals Hydra's for plain values. The
+ * installed Hydra has the last word.
  */
 export function parseOverride(text: string): HydraOverride | string {
   const match = shape.exec(text.trim())
@@ -49,13 +49,16 @@ function formatValue(value: unknown): string {
     .join(',')}}`
 }
 
-/** Python reads `1e-06` as a float, and what has neither point nor exponent as an integer. */
+/** Formats a number for Python, which reads `1e-06` as a float, and a number without point and exponent as an integer. */
 const formatNumber = (value: number) =>
   Number.isFinite(value) ? String(value) : value > 0 ? '.inf' : Number.isNaN(value) ? '.nan' : '-.inf'
 
 const plain = /^[A-Za-z/_][\w./@-]*$/
 
-/** Text that Hydra does not take for anything else stays as it is; the rest is quoted, in which only quotes and the backslashes before them are escaped. */
+/**
+ * Formats a text. One that Hydra takes for nothing else stays as it is. Otherwise it is quoted, and only quotes and the backslashes before
+ * them are escaped.
+ */
 function formatText(text: string): string {
   if (plain.test(text) && typeof bareValue(text) === 'string') return text
   return `'${text.replace(/(\\*)('|$)/g, (_, slashes: string, quote: string) => slashes + slashes + (quote ? "\\'" : ''))}'`

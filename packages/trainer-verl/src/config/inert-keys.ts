@@ -1,10 +1,13 @@
 /** A key that verl accepts and that has no effect with an agent of ours. */
 export interface InertKey {
-  /** Why, as the rest of a sentence after the key. */
+  /** The reason, as the rest of a sentence after the key. */
   readonly why: string
-  /** Values with which the key can be dropped; any other is an error, because dropping it would change the training. `null` allows every value. */
+  /**
+   * Values with which the key can be dropped. Any other is an error, because dropping it would change the training. `null` allows every
+   * value.
+   */
   readonly neutral: readonly unknown[] | null
-  /** Whether the key is passed to verl all the same. */
+  /** Whether the key is still passed to verl. */
   readonly keep: boolean
 }
 
@@ -62,7 +65,7 @@ const prefixes: readonly (readonly [string, InertKey])[] = [
   ['critic.', { why: 'is not read without a critic', neutral: null, keep: true }],
 ]
 
-/** Why a key does nothing; `null` where it does something. `critic` says whether the estimator has one. */
+/** The reason why a key has no effect; `null` if it has one. `critic` says whether the estimator has a critic. */
 export function inertKey(path: string, { critic, v1 }: { readonly critic: boolean; readonly v1: boolean }): InertKey | null {
   const row = Object.hasOwn(keys, path) ? keys[path]! : (prefixes.find(([prefix]) => path.startsWith(prefix))?.[1] ?? null)
   if (row && critic && path.startsWith('critic.')) return null

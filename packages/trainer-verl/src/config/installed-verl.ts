@@ -10,19 +10,19 @@ const Errors = z.array(z.object({ key: z.string().optional(), message: z.string(
 const Read = z.object({ version: z.string(), errors: Errors, defaults: Tree, resolved: Tree, parsed: z.array(z.unknown()), values: Tree })
 const Composed = z.object({ version: z.string(), errors: Errors, tree: Tree.nullable() })
 
-/** The configuration of the verl that is installed: what it has by itself, and what its Hydra makes of keys. */
+/** The configuration of the installed verl: its own tree, and Hydra's composition of keys. */
 export interface InstalledVerl {
   readonly version: string
-  /** Its own tree as Hydra composes it, references kept. */
+  /** Its own tree as Hydra composes it, with references. */
   readonly defaults: Tree
   /** The same with references replaced. */
   readonly resolved: Tree
-  /** The tree of a training with these keys. Throws CONFIG_INVALID where Python gives no answer. */
+  /** Composes the tree of a training with these keys. Throws CONFIG_INVALID if Python gives no answer. */
   compose(keys: readonly VerlKey[], options?: ComposeOptions): Promise<Composition>
 }
 
 export interface ComposeOptions {
-  /** Has verl's own dataclasses and `validate_config` look at it too, which imports torch: 10 s instead of 1. */
+  /** Has verl's own dataclasses and `validate_config` check it too. That imports torch and takes 10 s instead of 1. */
   readonly validate?: boolean | undefined
   /** Variables of verl's processes, which references may name. */
   readonly environment?: Readonly<Record<string, string>> | undefined
@@ -30,7 +30,7 @@ export interface ComposeOptions {
 }
 
 export interface Composition {
-  /** References replaced; `null` where the keys cannot be composed. */
+  /** The tree with references replaced; `null` if the keys cannot be composed. */
   readonly tree: Tree | null
   /** Whole sentences. */
   readonly errors: readonly string[]
@@ -64,7 +64,7 @@ export interface PythonOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Has the installed verl read keys. Throws CONFIG_INVALID where Python gives no answer. */
+/** Has the installed verl read keys. Throws CONFIG_INVALID if Python gives no answer. */
 export async function readWithVerl(written: WrittenKeys, { signal, ...options }: PythonOptions): Promise<ReadKeys> {
   const { environment, ...request } = written
   const composer = openComposer({ ...options, environment })
@@ -78,7 +78,7 @@ export async function readWithVerl(written: WrittenKeys, { signal, ...options }:
       const groups = texts(keys.filter(({ path }) => isGroup(path)))
       const overrides = texts(keys.filter(({ path }) => !isGroup(path)))
       const { tree, errors } = await composer.ask({ groups, overrides, environment, validate }, Composed, signal)
-      // torch is imported by now, and nothing is asked after a validation.
+      // torch has been imported, and no question follows a validation.
       if (validate) composer.close()
       return { tree, errors: errors.map((error) => toSentence({ ...error, key: refusedKey(error, keys) ?? error.key })) }
     },
@@ -86,7 +86,7 @@ export async function readWithVerl(written: WrittenKeys, { signal, ...options }:
   return { verl, parsed, values, errors: errors.map(toSentence) }
 }
 
-/** The key that a dataclass of verl has no field for, where the user named it. */
+/** The key that has no field in a dataclass of verl, if the user named it. */
 function refusedKey({ key, message }: z.infer<typeof Errors>[number], keys: readonly VerlKey[]): string | undefined {
   const field = /unexpected keyword argument '(\w+)'/.exec(message)?.[1]
   return keys.find(({ path }) => key !== undefined && path.startsWith(`${key}.`) && path.endsWith(`.${field}`))?.path

@@ -18,7 +18,7 @@ const to =
   (value, { set }) =>
     set(path, convert(value))
 
-/** A key without effect here, which may only have a neutral value. */
+/** A key without effect here. It may only have a neutral value. */
 const only =
   (neutral: readonly unknown[], why: string): Convert =>
   (value, { key, problem }) => {
@@ -36,12 +36,12 @@ const oneOf =
 
 const unlessNegative = (value: unknown) => (typeof value === 'number' && value <= 0 ? null : value)
 const topK = (value: unknown) => (typeof value === 'number' && value < 0 ? 0 : value)
-/** `['a.parquet']`, as shells write it, or a path, or a list. */
+/** Reads files from `['a.parquet']`, as shells write it, from a path, or from a list. */
 const files = (value: unknown) => {
   const list: unknown = typeof value === 'string' && value.trim().startsWith('[') ? parse(value) : value
   return list === null ? [] : Array.isArray(list) ? list : [list]
 }
-/** Loggers that the engine in the box has: the terminal, `events.jsonl`, and TensorBoard's files. */
+/** Loggers of the engine in the box: the terminal, `events.jsonl`, and TensorBoard's files. */
 const ownLoggers: readonly unknown[] = ['console', 'file', 'tensorboard']
 const actor = 'actor_rollout_ref.actor'
 const rollout = 'actor_rollout_ref.rollout'
@@ -164,10 +164,13 @@ function setMaxTurns(value: unknown, { set, values }: Context): void {
 /** Defaults of a framework's configuration. */
 const defaults: KeyTree = { training: { warmupSteps: 0, finalLearningRateFraction: 1, clipLow: 0.2, clipHigh: 0.2, betas: [0.9, 0.999] } }
 
-/** Estimators that need no critic: with them the critic's keys mean nothing to the framework either. */
+/** Estimators without a critic. With them the critic's keys have no effect in the framework either. */
 const withoutCritic: readonly unknown[] = ['grpo', 'rloo']
 
-/** Translates the keys that have a meaning for an engine of our own; the rest is ignored, and refused where ignoring it would change the training. */
+/**
+ * Translates the keys that have a meaning for an engine of our own. Others are ignored, or refused if ignoring them would change the
+ * training.
+ */
 function translate(tree: KeyTree): TranslatedKeys {
   const values = resolveReferences(new Map(leaves(tree)))
   const config: Record<string, unknown> = structuredClone(defaults) as Record<string, unknown>
@@ -205,7 +208,7 @@ function translate(tree: KeyTree): TranslatedKeys {
   return { config, problems, warnings, ignored: collapse(ignored, used) }
 }
 
-/** A suggestion that differs by a letter or two; known keys of a framework differ by more. */
+/** Whether a suggestion differs by a letter or two. Known keys of a framework differ by more. */
 function isTypo(key: string, hint: string): boolean {
   const last = key.slice(key.lastIndexOf('.') + 1)
   const suggested = /([^."]+)"\?$/.exec(hint)?.[1] ?? ''
@@ -214,7 +217,9 @@ function isTypo(key: string, hint: string): boolean {
 
 const reference = /^\$\{(?:oc\.select:)?([\w.]+)(?:,\s*([^}]*))?\}$/
 
-/** `${a.b}` and `${oc.select:a.b,default}` replaced by what they name, as OmegaConf does; what names nothing stays as it is. */
+/**
+ * Replaces `${a.b}` and `${oc.select:a.b,default}` by the values that they name, as OmegaConf does. A reference to nothing stays as it is.
+ */
 function resolveReferences(values: ReadonlyMap<string, unknown>): Map<string, unknown> {
   const resolve = (value: unknown, depth = 0): unknown => {
     const match = typeof value === 'string' ? reference.exec(value) : null
@@ -225,7 +230,7 @@ function resolveReferences(values: ReadonlyMap<string, unknown>): Map<string, un
   return new Map([...values].map(([path, value]) => [path, resolve(value)]))
 }
 
-/** Sibling leaves as `parent.*` where none of the parent's leaves is in `kept`, so that a list of keys stays short. */
+/** Writes sibling leaves as `parent.*` if none of the parent's leaves is in `kept`, so that a list of keys stays short. */
 function collapse(paths: readonly string[], kept: ReadonlySet<string>): string[] {
   const used = new Set([...kept].flatMap((path) => ancestors(path)))
   const shown = paths.map((path) => {
@@ -241,7 +246,7 @@ function ancestors(path: string): string[] {
   return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('.'))
 }
 
-/** The configuration that a user of verl has, for the engine in the box. */
+/** Translates the configuration of a user of verl for the engine in the box. */
 export const verlKeys: KeyTranslator = {
   sections: ['algorithm', 'actor_rollout_ref', 'critic', 'trainer', 'custom_reward_function', 'reward_model'],
   translate,

@@ -13,7 +13,7 @@ import {
 } from '@aworld-train/training'
 import { VerlSettings } from './verl-settings.ts'
 
-/** Sections that both have: ours are spelt in camelCase. */
+/** Sections that both have. Ours are spelt in camelCase. */
 const shared: Readonly<Record<string, readonly string[]>> = {
   data: fieldsOf(VerlSettings.shape.data),
   reward: fieldsOf(VerlSettings.shape.reward),
@@ -27,11 +27,11 @@ export const ownSections: readonly string[] = [ownBlock, ...ownKeys]
 export interface SeparatedConfig {
   /** The part in verl's keys, as the user wrote it. */
   readonly verl: KeyTree
-  /** The part in our keys; the block wins over the same key outside of it. */
+  /** The part in our keys. A key in the block wins over the same key outside of it. */
   readonly own: KeyTree
 }
 
-/** Cuts a configuration into verl's keys and ours. */
+/** Splits a configuration into verl's keys and ours. */
 export function separateConfig(configuration: KeyTree): SeparatedConfig {
   const tree = expandDots(configuration)
   const verl: Record<string, unknown> = {}
@@ -48,10 +48,10 @@ export function separateConfig(configuration: KeyTree): SeparatedConfig {
   return { verl, own }
 }
 
-/** What verl has for drawing until enough groups teach. */
+/** verl's counterpart of drawing until enough groups teach. */
 const filter = "verl's algorithm.filter_groups.enable, which draws until enough groups have rewards that differ"
 
-/** Our keys, checked: settings, and a sentence for every problem. */
+/** Checks our keys: settings, and one sentence for each problem. */
 export function readOwn(own: KeyTree): Omit<OwnConfig<VerlSettings>, 'training'> {
   const { training, ...rest } = readOwnConfig(VerlSettings, own, { teachingPrompts: filter, maxPrompts: filter })
   if (training === null || !isSet(own, 'training', 'logprobCheck')) return rest

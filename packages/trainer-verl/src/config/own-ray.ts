@@ -1,6 +1,6 @@
 const init = 'ray_kwargs.ray_init.'
 
-/** Arguments of `ray.init` that describe a Ray of one's own: where it joins a cluster it refuses them (ray 2.60, `_private/worker.py`). */
+/** Arguments of `ray.init` that describe a Ray of one's own. When it joins a cluster, it refuses them (ray 2.60, `_private/worker.py`). */
 const refused = [
   'num_cpus',
   'num_gpus',
@@ -12,17 +12,17 @@ const refused = [
   '_node_name',
 ]
 
-/** Whether a key of verl describes the Ray that is started for it, and may not be given where a cluster is joined. */
+/** Whether a key of verl describes the Ray that is started for it. Such a key is not allowed when a cluster is joined. */
 export function isOwnRayKey(path: string): boolean {
   return path.startsWith(init) && refused.includes(path.slice(init.length).split('.')[0] as string)
 }
 
-/** Overrides as they may be given where a cluster is joined. */
+/** Overrides that are allowed when a cluster is joined. */
 export function withoutOwnRay(overrides: readonly string[]): string[] {
   return overrides.filter((each) => !isOwnRayKey(each.replace(/^[+~]+/, '').split('=')[0] as string))
 }
 
-/** The cluster that an environment has verl join, by `RAY_ADDRESS` or by `ray_kwargs.ray_init.address`; `null` for a Ray of its own. */
+/** The cluster that verl joins by `RAY_ADDRESS` or `ray_kwargs.ray_init.address`; `null` for a Ray of its own. */
 export function clusterAddress(address: unknown): string | null {
   return typeof address === 'string' && address !== '' && address !== 'local' ? address : null
 }

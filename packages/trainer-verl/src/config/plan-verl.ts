@@ -7,8 +7,8 @@ import type { VerlConfig, VerlPlan } from './verl-config.ts'
 import { formatKey } from './verl-keys.ts'
 
 /**
- * The plan for a start of verl: the user's keys, then those that are filled in or ours, each with its reason; the installed verl composes
- * and, with `validate`, checks it. Starts and writes nothing.
+ * Plans a start of verl: the user's keys, then those that are filled in or ours, each with its reason. The installed verl composes and,
+ * with `validate`, checks the plan. Starts and writes nothing.
  */
 export async function planVerl(read: VerlConfig, run: DrivenRun, { validate, signal }: PlanOptions = {}): Promise<VerlPlan> {
   const config = run.model === undefined ? read : withModel(read, run.model)
@@ -41,7 +41,7 @@ export async function planVerl(read: VerlConfig, run: DrivenRun, { validate, sig
       maxResponseTokens: numberAt(tree, 'data.max_response_length'),
     },
     evaluation: evaluationOf(tree),
-    // In bf16 the two sides differ by more than any tolerance that would find a wrong token.
+    // In bf16 the two sides differ by more than any tolerance that could find a wrong token.
     logprobTolerance: config.settings.smoke ? config.settings.logprobCheck.tolerance : null,
     notes: derived.notes,
     warnings: checks.warnings,

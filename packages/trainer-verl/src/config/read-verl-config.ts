@@ -24,7 +24,10 @@ interface Gathered {
   readonly problems: string[]
 }
 
-/** Reads a configuration in verl's keys, in ours, or both; a launch script is run for it. Never throws but what `verl` throws: `problems` holds every one, as a sentence. */
+/**
+ * Reads a configuration in verl's keys, in ours, or both; a launch script is run for it. Throws only the errors of `verl`. `problems` has
+ * every problem as a sentence.
+ */
 export async function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfigOptions = {}): Promise<VerlConfig> {
   const gathered = await gather(source, options)
   addOverrides(gathered, options.arguments ?? [], 'an argument')
@@ -69,7 +72,7 @@ type Keys = VerlConfig['keys']
 const templateKey = 'actor_rollout_ref.model.custom_chat_template'
 const rewardKey = 'reward.custom_reward_function'
 
-/** A key's text; `null` where it has none. */
+/** A key's text; `null` if it has none. */
 function textAt(keys: Keys, path: string): string | null {
   const value = resolveKey({ keys }, path)
   return typeof value === 'string' && value !== '' ? value : null
@@ -102,7 +105,7 @@ function namesOf(
   return { names, problems }
 }
 
-/** `null` where verl renders prompts in a special way. */
+/** `null` if verl renders prompts in a special way. */
 function longestPromptOf(keys: Keys, { resolved }: InstalledVerl): VerlConfig['longestPrompt'] {
   if (['data.custom_cls.path', templateKey].some((key) => textAt(keys, key) !== null)) return null
   return {
@@ -111,7 +114,9 @@ function longestPromptOf(keys: Keys, { resolved }: InstalledVerl): VerlConfig['l
   }
 }
 
-/** The keys as the installed verl reads them: overrides by its Hydra, references replaced. As they are where none is installed. */
+/**
+ * The keys as the installed verl reads them: overrides by its Hydra, references replaced. Without an installed verl they stay as they are.
+ */
 async function readKeys(
   written: readonly ConfigKey[],
   python: string | null,
@@ -139,7 +144,7 @@ async function readKeys(
   return { keys, verl: read?.verl ?? null, problems: read?.errors ?? [] }
 }
 
-/** The value of `path`, which is `key` or stands below it. */
+/** The value of `path`, which is `key` or is below it. */
 const valueIn = (values: Readonly<Record<string, unknown>>, key: string, path: string) =>
   path === key ? values[key] : valueAt({ root: values[key] }, `root${path.slice(key.length)}`)
 
@@ -197,9 +202,9 @@ interface TreeOrigin extends Pick<Gathered, 'source' | 'directory'> {
 function fromTree(configuration: KeyTree, { source, directory, where, sections }: TreeOrigin): Gathered {
   const { tree, notes, problems } = takeSection(configuration, { name: 'verl', sections })
   const { verl, own } = separateConfig(tree)
-  // `defaults` is Hydra's list of files, and no setting.
+  // `defaults` is Hydra's list of files, not a setting.
   const { defaults: _, hydra: __, ...keys } = verl
-  // Keys that the user adds, as an override does.
+  // These are keys that the user adds, as an override does.
   const section = isTree(configuration['verl']) ? configuration['verl'] : {}
   const plus = Object.keys({ ...configuration, ...section }).flatMap((key) => /^\++(.*)/s.exec(key)?.[1] ?? [])
   return {
@@ -234,7 +239,7 @@ async function fromScript(file: string, shown: string, base: string, options: Re
   return gathered
 }
 
-/** Overrides of verl's keys, or of ours below `aworldTrain.`; later ones win. */
+/** Adds overrides of verl's keys, or of ours below `aworldTrain.`. Later ones win. */
 function addOverrides(gathered: Gathered, overrides: readonly string[], where: string): void {
   for (const text of overrides) {
     const override = parseOverride(text)
@@ -259,7 +264,7 @@ function addOverrides(gathered: Gathered, overrides: readonly string[], where: s
   }
 }
 
-/** Keys of verl that AWorld Train follows instead of verl. */
+/** Applies keys of verl that AWorld Train follows instead of verl. */
 function obeyTaken(
   settings: VerlSettings,
   taken: ReadonlyMap<string, unknown>,
@@ -286,7 +291,7 @@ function obeyTaken(
   }
 }
 
-/** The reward that verl's keys name. Unless verl scores, it is called by AWorld Train, and verl gets no function. */
+/** Applies the reward that verl's keys name. Unless verl scores, AWorld Train calls it, and verl gets no function. */
 function obeyReward({ reward }: VerlSettings, keys: Map<string, VerlKey>): VerlSettings['reward'] {
   if (reward.native) return reward
   const [path, name] = [keys.get(`${rewardKey}.path`)?.value, keys.get(`${rewardKey}.name`)?.value]

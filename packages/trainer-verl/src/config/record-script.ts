@@ -12,14 +12,14 @@ export interface RecordScriptOptions {
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Folder that it is run from. */
   readonly directory: string
-  /** How long it may take: 10 seconds by default. */
+  /** Longest duration. Default: 10 seconds. */
   readonly timeoutMs?: number | undefined
 }
 
-/** What a launch script starts verl with. */
+/** The command with which a launch script starts verl. */
 export interface RecordedScript {
   readonly arguments: readonly { readonly text: string; readonly where: string }[]
-  /** Variables that it exports or sets before the command. */
+  /** Variables that it exports, or sets before the command. */
   readonly exports: Readonly<Record<string, string>>
   readonly notes: readonly string[]
   readonly problems: readonly string[]
@@ -28,7 +28,9 @@ export interface RecordedScript {
 const recordedPrograms = ['python', 'python3', 'torchrun', 'ray'] as const
 const refusedPrograms = ['pip', 'pip3', 'rm', 'git', 'curl', 'wget'] as const
 
-/** Writes its name, its arguments and its environment to the record, each text ended by NUL and the whole by an empty one. */
+/**
+ * A program that writes its name, its arguments and its environment to the record. NUL ends each text, and an empty text ends the record.
+ */
 const program = (kind: 'recorded' | 'refused', name: string) =>
   `#!/bin/sh\n{ printf '%s\\0' ${kind} ${name} "$#" "$@"; env -0; printf '\\0'; } >>"$AWORLD_TRAIN_RECORD"\nexit ${kind === 'refused' ? 1 : 0}\n`
 
@@ -36,8 +38,8 @@ const trainer = /^verl\.[\w.]*main\w*$|(^|\/)main_ppo\w*(\.py)?$/
 const fix = 'put the keys into a YAML file, or give them as overrides.'
 
 /**
- * Runs a launch script to see what it starts verl with. Python, torchrun and ray record their arguments instead of starting, and
- * what would install, remove or fetch is refused; the rest runs as it stands.
+ * Runs a launch script to find the command with which it starts verl. Python, torchrun and ray record their arguments instead of starting,
+ * and programs that install, remove or fetch are refused. Everything else in it runs.
  */
 export async function recordScript(file: string, options: RecordScriptOptions): Promise<RecordedScript> {
   const { shown, timeoutMs = 10_000 } = options
@@ -65,7 +67,7 @@ export async function recordScript(file: string, options: RecordScriptOptions): 
 }
 
 interface Ended {
-  /** How the script ended, as the rest of a sentence; null after a good end. */
+  /** The failure of the script, as the rest of a sentence; null after success. */
   readonly badly: string | null
 }
 
@@ -74,7 +76,7 @@ async function runBash(
   { cwd, env, timeoutMs }: { cwd: string; env: NodeJS.ProcessEnv; timeoutMs: number },
 ): Promise<Ended> {
   return await new Promise((resolve) => {
-    // A group of its own, so that what the script left in the background ends with it.
+    // The child gets a group of its own, so that processes that the script left in the background end with it.
     const child = spawn(command!, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'], detached: true })
     const end = () => {
       try {
@@ -176,7 +178,7 @@ function toScript(commands: readonly Recorded[], { shown, text, ended, environme
   }
 }
 
-/** A word cut before each of the keys that ran together with it. */
+/** Splits a word before each of the keys that are joined in it. */
 function unjoin(word: string, joints: readonly string[]): string[] {
   for (const joint of joints) {
     const at = word.indexOf(joint, 1)
@@ -185,7 +187,7 @@ function unjoin(word: string, joints: readonly string[]): string[] {
   return [word]
 }
 
-/** The line that names a key, where there is just one. */
+/** The line that names a key, if there is exactly one. */
 function placeOf(override: string, text: string, shown: string): string {
   const key = override.split('=')[0]!
   const lines = text.split('\n').flatMap((line, index) => (!line.trim().startsWith('#') && line.includes(`${key}=`) ? [index + 1] : []))

@@ -1,6 +1,6 @@
-/** How a key has changed since verl 0.5. */
+/** The change of a key since verl 0.5. */
 export interface RenamedKey {
-  /** The key that has its value now; `null` where there is none. */
+  /** The key that has its value now; `null` if there is none. */
   readonly to: string | null
   readonly since: string
   readonly convert?: (value: unknown) => unknown
@@ -13,7 +13,10 @@ const actor = 'actor_rollout_ref.actor'
 const reward = 'reward.custom_reward_function'
 const nsys = 'global_profiler.global_tool_config.nsys'
 
-/** By old key; sources are the release notes and `migrate_legacy_reward_impl` of verl/experimental/reward_loop/reward_loop.py (0.9.1), which `main_ppo` does not call. */
+/**
+ * Changes by old key. The sources are the release notes and `migrate_legacy_reward_impl` of verl/experimental/reward_loop/reward_loop.py
+ * (0.9.1), which `main_ppo` does not call.
+ */
 const keys: Readonly<Record<string, RenamedKey>> = {
   'custom_reward_function.path': { to: `${reward}.path`, since: '0.7.1' },
   'custom_reward_function.name': { to: `${reward}.name`, since: '0.7.1' },
@@ -63,7 +66,7 @@ const keys: Readonly<Record<string, RenamedKey>> = {
   'ray_init.timeline_json_file': { to: 'ray_kwargs.timeline_json_file', since: '0.6.0' },
 }
 
-/** By the beginning of the old key. */
+/** Changes by the beginning of the old key. */
 const prefixes: readonly (readonly [from: string, row: RenamedKey])[] = [
   ['reward_model.rollout.', { to: 'reward.reward_model.rollout.', since: '0.7.1' }],
   ['custom_reward_function.reward_kwargs.', { to: `${reward}.reward_kwargs.`, since: '0.7.1' }],
@@ -75,7 +78,7 @@ const prefixes: readonly (readonly [from: string, row: RenamedKey])[] = [
   ['async_training.', { to: null, since: '0.9.0' }],
 ]
 
-/** The change of a key; `null` where it has not changed. */
+/** The change of a key; `null` if it has not changed. */
 export function renamedKey(path: string): RenamedKey | null {
   if (Object.hasOwn(keys, path)) return keys[path]!
   for (const [from, row] of prefixes)

@@ -9,13 +9,13 @@ import { elsewhere, kindOfKey, suggestKey } from './verl-keys.ts'
 export interface ConfigKey {
   readonly path: string
   readonly value: unknown
-  /** The override, where it was written as one. */
+  /** The override, if it was written as one. */
   readonly text?: string
-  /** The value with its references replaced, where it has any and verl is installed. */
+  /** The value with its references replaced, if it has any and verl is installed. */
   readonly resolved?: unknown
-  /** Where it stands, such as `run.sh line 65`. */
+  /** Its place, such as `run.sh line 65`. */
   readonly where: string
-  /** Whether the user asked that a key be added that verl's YAML does not name. */
+  /** Whether the user asked to add a key that is not in verl's YAML. */
   readonly added: boolean
 }
 
@@ -29,7 +29,7 @@ export interface KeyTranslation {
 
 const rollout = 'actor_rollout_ref.rollout'
 
-/** verl's keys that AWorld Train follows instead of verl; verl does not see them, or sees another value. */
+/** verl's keys that AWorld Train follows instead of verl. verl does not see them, or sees another value. */
 export const takenKeys: ReadonlySet<string> = new Set([
   `${rollout}.multi_turn.max_assistant_turns`,
   `${rollout}.multi_turn.max_user_turns`,
@@ -37,7 +37,7 @@ export const takenKeys: ReadonlySet<string> = new Set([
   `${rollout}.agent.default_agent_loop`,
 ])
 
-/** Keys that are filled in where they are empty, as AWorld Train's users know it. */
+/** Keys that are filled in if they are empty. */
 export const autoFilled: ReadonlySet<string> = new Set([
   'data.train_files',
   'data.val_files',
@@ -51,7 +51,10 @@ export const autoFilled: ReadonlySet<string> = new Set([
 const isBlank = (value: unknown) => value === null || value === '' || value === undefined || (Array.isArray(value) && value.length === 0)
 const show = (value: unknown) => JSON.stringify(value)
 
-/** Brings keys of any verl since 0.5 to those of today; says what was renamed, has no effect or, where verl is installed, is unknown to it. */
+/**
+ * Translates keys of any verl since 0.5 to current ones. Reports keys that were renamed, have no effect or, if verl is installed, are
+ * unknown to it.
+ */
 export function translateKeys(configKeys: readonly ConfigKey[], { verl }: { readonly verl: InstalledVerl | null }): KeyTranslation {
   const keys = new Map<string, VerlKey>()
   const taken = new Map<string, unknown>()
@@ -117,7 +120,7 @@ export function translateKeys(configKeys: readonly ConfigKey[], { verl }: { read
   return { keys, taken, notes, problems }
 }
 
-/** Values that verl accepts and reads from another place. */
+/** Moves values that verl accepts but reads from another place. */
 function correctUnread(keys: Map<string, VerlKey>, notes: string[]): void {
   const actor = 'actor_rollout_ref.actor'
   const clip = keys.get(`${actor}.clip_ratio`)

@@ -8,7 +8,7 @@ export type { KeyOrigin, VerlKey } from './verl-key.ts'
 /** A YAML or JSON file, a launch script (`.sh`), Hydra overrides, or an object. */
 export type VerlConfigSource = string | readonly string[] | Readonly<Record<string, unknown>> | undefined
 
-/** The configuration as the user wrote it, which is kept in the run directory. */
+/** The configuration as the user wrote it. It is kept in the run directory. */
 export interface ConfigText {
   readonly kind: 'file' | 'script' | 'overrides' | 'object' | 'none'
   readonly file: string | null
@@ -16,33 +16,36 @@ export interface ConfigText {
 }
 
 export interface ReadVerlConfigOptions {
-  /** Overrides that stand behind the others, as the arguments of a script do. */
+  /** Overrides after the others, like the arguments of a script. */
   readonly arguments?: readonly string[]
-  /** Environment for the variables of a script; that of the process by default. */
+  /** Environment for the variables of a script. Default: that of the process. */
   readonly environment?: Readonly<Record<string, string | undefined>>
-  /** Folder that relative paths of a configuration that is no file are resolved from; the working directory by default. */
+  /** Base folder for relative paths of a configuration that is not a file. Default: the working directory. */
   readonly baseDirectory?: string
   /** Keys at the top of a configuration that belong to one trainer each. */
   readonly sections?: readonly string[] | undefined
-  /** Has the installed verl read the keys. `python` is the interpreter that the configuration names; resolves with `null` where no verl is installed. */
+  /**
+   * Has the installed verl read the keys. `python` is the interpreter that the configuration names. Resolves to `null` if no verl is
+   * installed.
+   */
   readonly verl?: (python: string | null, written: WrittenKeys) => Promise<ReadKeys | null>
 }
 
-/** A configuration as it was read: verl's keys, and ours. */
+/** A configuration as it was read, in verl's keys and ours. */
 export interface VerlConfig extends DrivenConfig<VerlSettings> {
   readonly source: ConfigText
-  /** Keys by their dotted path, in the order of the configuration; only those that the user set. */
+  /** The keys that the user set, by their dotted path, in the order of the configuration. */
   readonly keys: ReadonlyMap<string, VerlKey>
-  /** Absolute path of the agent.yaml that verl's keys name, and the entry of it; `null` where they name none. */
+  /** Absolute path of the agent.yaml that verl's keys name, and its entry; `null` if they name none. */
   readonly agentFile: string | null
   readonly agentName: string | null
   /** Variables that a script exports. */
   readonly environment: Readonly<Record<string, string>>
-  /** `null` where no verl is installed: its keys are as they were written then, unchecked. */
+  /** `null` if no verl is installed. Then the keys are as they were written, and unchecked. */
   readonly verl: InstalledVerl | null
 }
 
-/** Everything that is needed to start verl: the complete overrides, and the reason for each. */
+/** All data for a start of verl: the complete overrides, and the reason for each. */
 export interface VerlPlan extends DrivenPlan {
   /** Command-line overrides of `python -m verl.trainer.main_ppo`, in order. */
   readonly overrides: readonly string[]

@@ -5,7 +5,9 @@ import { ownSections } from './own-config.ts'
 import { valueAt } from './value-at.ts'
 import type { VerlKey } from './verl-key.ts'
 
-/** `listed`: in verl's YAML. `added`: in a mapping that takes any key, so that an override needs `+`. `group`: chooses a file of Hydra. */
+/**
+ * `listed`: in verl's YAML. `added`: in a mapping that accepts any key, so that an override needs `+`. `group`: chooses a file of Hydra.
+ */
 export type KeyKind = 'listed' | 'added' | 'group' | 'unknown'
 
 /** Arguments of `ray.init`, of which verl's YAML names two. */
@@ -14,13 +16,13 @@ const open = 'ray_kwargs.ray_init.'
 /** Whether an override chooses a file of a configuration group, such as `model_engine=megatron`. */
 export const isGroup = (path: string) => path === 'model_engine' || /[@/]/.test(path)
 
-/** The kind of a dotted path in verl's own tree, whose references are kept. */
+/** The kind of a dotted path in verl's own tree, which has its references. */
 export function kindOfKey(defaults: KeyTree, path: string): KeyKind {
   if (isGroup(path)) return 'group'
   if (valueAt(defaults, path) !== undefined) return 'listed'
   const parts = path.split('.')
   const above = parts.slice(1).map((_, depth) => valueAt(defaults, parts.slice(0, depth + 1).join('.')))
-  // An empty mapping is handed on to vLLM, Hugging Face or a class of the user's; a reference stands for another mapping.
+  // An empty mapping is passed to vLLM, Hugging Face or a class of the user's. A reference stands for another mapping.
   const takesAny = above.some(
     (each) => each === null || (typeof each === 'string' && each.startsWith('${')) || (isTree(each) && Object.keys(each).length === 0),
   )
@@ -41,14 +43,14 @@ export function suggestKey(defaults: KeyTree, path: string): string {
   return ''
 }
 
-/** ` verl has ….` for a name that stands elsewhere in verl's tree, or nothing. */
+/** ` verl has ….` for a name that is elsewhere in verl's tree, or nothing. */
 export function elsewhere(defaults: KeyTree, path: string): string {
   const last = path.split('.').at(-1)!
   const [same] = [...leaves(defaults)].map(([each]) => each).filter((each) => each.endsWith(`.${last}`) && !each.startsWith('critic'))
   return same ? ` verl has ${same}.` : ''
 }
 
-/** One override: `++` where verl's YAML does not name the key, so that Hydra still refuses what it does not know elsewhere. */
+/** Formats one override. It begins with `++` if verl's YAML does not name the key, so that Hydra still refuses unknown keys elsewhere. */
 export function formatKey(defaults: KeyTree, { path, value }: Pick<VerlKey, 'path' | 'value'>): string {
   const kind = kindOfKey(defaults, path)
   return formatOverride(path, value, kind === 'listed' || kind === 'group' ? '' : '++')

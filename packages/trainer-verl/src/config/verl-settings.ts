@@ -3,7 +3,7 @@ import { z } from 'zod'
 
 const count = z.int().min(1)
 
-/** Which GPUs sample and which train. */
+/** The GPUs that sample and those that train. */
 export const VerlLayout = z.strictObject({
   mode: z
     .enum(['hybrid', 'colocated', 'standalone'])

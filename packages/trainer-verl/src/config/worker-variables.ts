@@ -1,4 +1,4 @@
-/** Where the variables of Ray's workers stand in verl's tree. */
+/** Place of the variables of Ray's workers in verl's tree. */
 export const workerEnvironment = 'ray_kwargs.ray_init.runtime_env.env_vars'
 
 /** Variables of each launch, by which Ray's processes on every node find the service and the files of the run. */
@@ -16,8 +16,8 @@ export const workerVariables = [
 const ofLaunch: ReadonlySet<string> = new Set(workerVariables)
 
 /**
- * Of the variables that a run sets, those that its workers are given where a cluster, and not verl, started their node. Ray
- * shows what workers are given, so a name that sounds like a secret is left out; so is what Ray and Hydra read.
+ * The variables of a run that its workers are given if a cluster, rather than verl, started their node. Ray shows them, so a name that
+ * sounds like a secret is left out. Variables that Ray and Hydra read are left out too.
  */
 export function exportedVariables(environment: Readonly<Record<string, string>>): string[] {
   return Object.entries(environment).flatMap(([name, value]) =>

@@ -14,7 +14,7 @@ export interface CheckMachineOptions extends MachineOptions {
   readonly python: string | null
 }
 
-/** What verl needs of a machine: GPUs and the torch that uses them, memory, disks, Ray; then whether its trainer can be imported. */
+/** Checks the needs of verl: GPUs and the torch that uses them, memory, disks, Ray, and then whether its trainer can be imported. */
 export async function* checkMachine({ plan, python, env, directory, signal }: CheckMachineOptions): AsyncGenerator<DrivenCheck> {
   const needs = plan && needsOf(plan)
   const report = python === null ? null : await inspectPython(python, verlPython, { env, torch: true, signal })

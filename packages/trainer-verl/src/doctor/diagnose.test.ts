@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** verl's trainer, whose configuration the excerpt of verl reads. */
+/** verl's trainer, with the excerpt of verl in place of an installed one. */
 const trainer = {
   ...verlTrainer,
   readConfig: (source: string | object | undefined, options: Parameters<typeof readConfig>[1]) =>

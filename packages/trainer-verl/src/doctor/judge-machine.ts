@@ -3,7 +3,7 @@ import { oldestGpuDriver, type PythonReport, runsOn } from '@aworld-train/python
 import { toCheck } from '@aworld-train/run'
 import type { MachineFacts } from './read-machine.ts'
 
-/** What a resolved configuration needs of one machine; null without a configuration. */
+/** Needs of a resolved configuration on one machine; null without a configuration. */
 export interface MachineNeeds {
   /** `trainer.device`. */
   readonly device: string
@@ -13,7 +13,7 @@ export interface MachineNeeds {
 
 type Finding = { readonly level: 'error' | 'warning'; readonly message: string }
 
-/** Driver, GPUs and the torch that is to use them. */
+/** Judges the driver, the GPUs and the torch for them. */
 export function judgeGpus(driver: GpuDriver | null, torch: PythonReport['torch'], needs: MachineNeeds | null): DrivenCheck[] {
   const findings: Finding[] = []
   const wantsGpus = needs !== null && needs.device !== 'cpu'
@@ -86,13 +86,13 @@ function judgeTorch(driver: GpuDriver | null, torch: PythonReport['torch']): Dri
   return [toCheck('torch', `${version}${cuda === null ? '' : ` for CUDA ${cuda}`}, ${uses}`, findings)]
 }
 
-/** Ray's object store is 30 % of memory; beyond 10 GB it asks for no more than `/dev/shm` holds (ray/_private/utils.py, services.py 2.60). */
+/** Ray's object store is 30 % of memory. Beyond 10 GB it takes no more than `/dev/shm` holds (ray/_private/utils.py, services.py 2.60). */
 const storeShare = 0.3
 const storeThreshold = 10e9
-/** Ray refuses to spill on a disk that is fuller (local_fs_capacity_threshold). */
+/** Ray refuses to spill to a disk that is fuller (local_fs_capacity_threshold). */
 const fullDisk = 0.95
 
-/** Memory, shared memory, disks and Ray. */
+/** Judges memory, shared memory, disks and Ray. */
 export function judgeMachine(machine: MachineFacts, needs: MachineNeeds | null): DrivenCheck[] {
   const { memoryBytes, sharedMemory, disk, temporary, rayAddress, runningRay } = machine
   const onCpu = needs === null || needs.device === 'cpu'
@@ -142,7 +142,7 @@ export function judgeMachine(machine: MachineFacts, needs: MachineNeeds | null):
   ]
 }
 
-/** `23.5 GiB`. */
+/** Formats bytes such as `23.5 GiB`. */
 export function gigabytes(bytes: number): string {
   const value = bytes / 2 ** 30
   return `${value >= 100 ? value.toFixed(0) : value.toFixed(1)} GiB`

@@ -7,13 +7,13 @@ import type { VerlPlan } from '../config/verl-config.ts'
 import { verlPython } from '../python/version-rules.ts'
 import { judgeGpus, type MachineNeeds } from './judge-machine.ts'
 
-/** What a training needs of one machine. */
+/** Needs of a training on one machine. */
 export function needsOf({ tree }: Pick<VerlPlan, 'tree'>): MachineNeeds {
   return { device: String(valueAt(tree, 'trainer.device') ?? 'cuda'), gpus: Number(valueAt(tree, 'trainer.n_gpus_per_node') ?? 1) }
 }
 
 /**
- * What this machine lacks for a training, as `doctor` says it: verl itself would wait for GPUs that are not there. Nothing where a cluster
+ * What this machine lacks for a training, in the words of `doctor`, because verl itself would wait for missing GPUs. Empty if a cluster
  * trains.
  */
 export async function judgeStart(

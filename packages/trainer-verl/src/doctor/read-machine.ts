@@ -10,24 +10,24 @@ export interface Space {
   readonly totalBytes: number
 }
 
-/** What Ray and checkpoints need of a machine. */
+/** Facts of a machine that Ray and checkpoints depend on. */
 export interface MachineFacts {
   readonly memoryBytes: number
-  /** `/dev/shm`, null where there is none. */
+  /** `/dev/shm`; null if there is none. */
   readonly sharedMemory: Space | null
-  /** Where runs are written. */
+  /** Disk that runs are written to. */
   readonly disk: Space
-  /** Where Ray keeps its session. */
+  /** Disk of Ray's session. */
   readonly temporary: Space
-  /** The cluster of RAY_ADDRESS; null where verl starts a Ray of its own. */
+  /** The cluster of RAY_ADDRESS; null if verl starts a Ray of its own. */
   readonly rayAddress: string | null
-  /** Address of a cluster of this machine that answers and that `ray.init()` joins by itself. */
+  /** Address of a cluster on this machine that answers and that `ray.init()` joins by itself. */
   readonly runningRay: string | null
 }
 
 export interface ReadMachineOptions {
   readonly env: NodeJS.ProcessEnv
-  /** Folder below which runs are written; it need not exist. */
+  /** Folder that runs are written below. It need not exist. */
   readonly directory: string
 }
 
@@ -43,7 +43,7 @@ export async function readMachine({ env, directory }: ReadMachineOptions): Promi
   return { memoryBytes, sharedMemory, disk, temporary: temporarySpace, rayAddress: clusterAddress(env['RAY_ADDRESS']), runningRay }
 }
 
-/** What the machine has, or the container is allowed (cgroup 2). */
+/** Memory of the machine, or of the container's limit (cgroup 2). */
 async function readMemory(): Promise<number> {
   const limit = Number(await readFile('/sys/fs/cgroup/memory.max', 'utf8').catch(() => 'max'))
   return Number.isFinite(limit) && limit > 0 ? Math.min(limit, totalmem()) : totalmem()
@@ -61,7 +61,7 @@ async function readSpace(path: string): Promise<Space> {
   }
 }
 
-/** The address that Ray (2.60) writes down for `ray.init()` without one, when something listens there. */
+/** The address that Ray (2.60) records for `ray.init()` without one, if something listens there. */
 async function findRay(file: string): Promise<string | null> {
   const address = (await readFile(file, 'utf8').catch(() => '')).trim()
   const match = /^(?<host>[^:]+):(?<port>\d+)$/.exec(address)?.groups

@@ -2,7 +2,7 @@ import type { DrivenCheck } from '@aworld-train/core'
 import { runProcess, withBridge } from '@aworld-train/python-bridge'
 import { z } from 'zod'
 
-/** What verl's processes import: its trainer, whose missing packages show in a Ray task only, and the bridge. */
+/** Imports of verl's processes: its trainer, whose missing packages show only in a Ray task, and the bridge. */
 const modules = ['verl.trainer.main_ppo', 'verl.trainer.ppo.v1', 'aworld_train_bridge.verl.plugin', 'aworld_train_bridge.verl.agent_loop']
 
 const mark = 'aworld-train-imports '
@@ -24,7 +24,7 @@ export interface TryImportsOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Imports verl's trainer and the bridge in `python`; some 10 s. */
+/** Imports verl's trainer and the bridge in `python`, which takes some 10 s. */
 export async function tryImports({ python, env, signal }: TryImportsOptions): Promise<DrivenCheck> {
   const started = performance.now()
   const { code, stdout, stderr } = await runProcess(python, ['-B', '-c', script, JSON.stringify(modules)], {

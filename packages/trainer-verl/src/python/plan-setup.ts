@@ -5,10 +5,10 @@ import { oldestGpuDriver, runsOn } from '@aworld-train/python-bridge'
 
 const requirementsFile = (name: string) => fileURLToPath(new URL(`../../requirements/${name}`, import.meta.url))
 
-/** CUDA of the builds that the pinned packages for GPUs are. */
+/** CUDA version of the pinned packages for GPUs. */
 const pinnedCuda = '13.0'
 
-/** Which packages suit a machine. `torch` is `auto`, `cpu` or a version of CUDA such as `13.0`, `cu129`. */
+/** Chooses the packages for a machine. `torch` is `auto`, `cpu` or a version of CUDA such as `13.0`, `cu129`. */
 export function planSetup({ torch, driver }: { readonly torch: string; readonly driver: GpuDriver | null }): SetupPlan {
   const onCpu = (reason: string): SetupPlan => ({
     requirements: requirementsFile('verl-0.9.1.txt'),

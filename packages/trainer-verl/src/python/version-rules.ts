@@ -27,7 +27,7 @@ const needed: readonly { readonly name: string; readonly requirement?: string; r
 /** Distribution names whose versions an inspection reads. */
 const inspected: readonly string[] = ['verl', ...needed.map(({ name }) => name), 'vllm', 'sglang', 'flash-attn']
 
-/** Judges an interpreter by its version and packages; table of cases in the test. */
+/** Judges an interpreter by its version and packages. The test has a table of cases. */
 function judge({ version, packages }: PythonFacts): PythonProblem[] {
   const problems: PythonProblem[] = []
   const refuse = (about: string, message: string) => problems.push({ level: 'error', about, message })

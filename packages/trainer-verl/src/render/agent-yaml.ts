@@ -20,7 +20,7 @@ export function renderAgentYaml({ agent, name, path }: DrivenRun): string {
   return `# Rendered${source} by AWorld Train: verl hands rollouts to the bridge, which runs the agent in Node.\n${live}${stringify([entry])}`
 }
 
-/** What the user's agent.yaml says of this agent: the entry of its name, or the only one. */
+/** The entry of the user's agent.yaml for this agent: the one of its name, or the only one. */
 function sourceEntry({ source, name }: DrivenRun['agent']): Readonly<Record<string, unknown>> {
   if (source === null) return {}
   const parsed: unknown = parse(source)

@@ -2,9 +2,9 @@ import type { DrivenDataset } from '@aworld-train/core'
 import { writeParquet } from '@aworld-train/training'
 
 /**
- * Writes tasks in the columns that verl's RLHFDataset reads (verl/utils/dataset/rl_dataset.py, 0.9.1). Everything of a task
- * that is no such column is one JSON text in `extra_info.task_json`: nested columns would be forced into one schema. The split
- * stands in `extra_info.split`, since verl does not tell an agent loop that it validates.
+ * Writes tasks in the columns that verl's RLHFDataset reads (verl/utils/dataset/rl_dataset.py, 0.9.1). All other parts of a task are one
+ * JSON text in `extra_info.task_json`, because nested columns would be forced into one schema. The split is in `extra_info.split`, because
+ * verl does not tell an agent loop that it validates.
  */
 export async function writeVerlDataset({ tasks, answers }: DrivenDataset, split: 'train' | 'test', path: string): Promise<void> {
   const rows = tasks.map((task, index) => {

@@ -27,7 +27,7 @@ function withoutDefaults(settings: VerlSettings): Record<string, unknown> {
   return changed
 }
 
-/** Puts a comment behind a scalar, or above a list or mapping. */
+/** Puts a comment after a scalar, or above a list or mapping. */
 function comment(node: unknown, path: readonly string[], text: string): void {
   if (!isMap(node)) return
   const [key, ...rest] = path

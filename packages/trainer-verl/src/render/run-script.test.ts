@@ -15,7 +15,7 @@ let service: Server
 let channel: string
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'aworld-train a run '))
-  // A Python that leaves what it was called with, and the variables that it had.
+  // This Python records its command and its variables.
   mkdirSync(join(directory, 'bin'))
   const python = join(directory, 'bin', 'python3')
   writeFileSync(python, `#!/bin/sh\nprintf '%s\\0' "$@" >"$RECORD.argv"\nenv -0 >"$RECORD.env"\n`)
@@ -59,7 +59,7 @@ function run(
   const environment = {
     PATH: `${join(directory, 'bin')}:${process.env['PATH']}`,
     RECORD: record,
-    // No cluster of this machine is looked for.
+    // This keeps the script from finding a cluster of this machine.
     RAY_TMPDIR: directory,
     AWORLD_TRAIN_CHANNEL: channel,
     AWORLD_TRAIN_CHANNEL_TOKEN: 'secret',
@@ -220,7 +220,7 @@ describe('run.sh', () => {
       AWORLD_TRAIN_CHANNEL_TOKEN_FILE: `${kept}/channel.token`,
       VERL_FILE_LOGGER_PATH: expect.stringMatching(/kept\/metrics\/[\w-]+\.jsonl$/),
     })
-    // The secret that stands there is enough from then on.
+    // The secret is in the file from then on, which is enough.
     expect(await run(copy, { env: { AWORLD_TRAIN_RUN_PATH: kept, AWORLD_TRAIN_CHANNEL_TOKEN: '' } })).toMatchObject({ code: 0 })
   })
 

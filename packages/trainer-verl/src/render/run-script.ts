@@ -9,7 +9,7 @@ import { shellText } from './shell-text.ts'
 /** Port of the rollout service in serve.yaml. */
 export const servePort = 8090
 
-/** Variables of the published launch script, and the key that each stands for. */
+/** Variables of the published launch script, and the key of each. */
 const variables: readonly (readonly [variable: string, path: string])[] = [
   ['GPUS_PER_NODE', 'trainer.n_gpus_per_node'],
   ['NNODES', 'trainer.nnodes'],
@@ -44,12 +44,12 @@ const variables: readonly (readonly [variable: string, path: string])[] = [
   ['log_prob_max_token_len_per_gpu', 'actor_rollout_ref.ref.log_prob_max_token_len_per_gpu'],
 ]
 
-/** Variables of a cluster's scheduler win, as in the published script, unless a layout of ours sets these values. */
+/** Variables of a cluster's scheduler. They win, as in the published script, unless a layout of ours sets these values. */
 const scheduler: Readonly<Record<string, string>> = { GPUS_PER_NODE: 'SLURM_GPUS_ON_NODE', NNODES: 'SLURM_JOB_NUM_NODES' }
 
 const rule = (title: string) => `# ================= ${title} =================\n`
 
-/** Text of `run.sh`: starts verl by hand or under `ray job submit`, against a rollout service that is up. */
+/** Text of `run.sh`, which starts verl by hand or under `ray job submit`, against a running rollout service. */
 export function renderRunScript(plan: VerlPlan): string {
   return [header(plan), plan.run.agent.module === null ? refusal(plan) : '', `${folders}`, ...parameters(plan)]
     .filter((section) => section !== '')
@@ -72,7 +72,7 @@ function parameters(plan: VerlPlan): string[] {
   for (const [path, value] of all) {
     const variable = variables.find(([, of]) => of === path)?.[0]
     const [key, text] = cut(formatKey(verl.defaults, { path, value }))
-    // verl 0.9 hands Ray its runtime environment without resolving references in it: the shell does.
+    // verl 0.9 passes its runtime environment to Ray without resolving references in it, so the shell does that.
     const worker = path.startsWith(`${workerEnvironment}.`) ? path.slice(workerEnvironment.length + 1) : ''
     const named = exported.has(worker) || value === `\${oc.env:${worker}}`
     if (named) list.push(`"${key}='$${worker}'"`)
@@ -114,7 +114,7 @@ stop() {
 `
 }
 
-/** Keys of folders and files that verl writes. */
+/** Keys of the folders and files that verl writes. */
 const writtenKeys: ReadonlySet<string> = new Set([
   'trainer.default_local_dir',
   'trainer.rollout_data_dir',
@@ -171,7 +171,7 @@ command -v "$python" >/dev/null || stop "There is no $python; set AWORLD_TRAIN_P
 `
 }
 
-/** Keys for starting Ray. They are left out where a cluster is joined, because Ray refuses them then. */
+/** Keys for starting Ray. They are left out when a cluster is joined, because Ray refuses them then. */
 function rayOf(rayKeys: readonly string[]): string {
   const hydra = 'hydra.run.dir="$kept_path/hydra"'
   const list = [hydra, ...rayKeys].map((each) => `\n  ${each}`).join('')

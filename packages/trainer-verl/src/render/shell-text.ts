@@ -1,6 +1,6 @@
 /**
- * Text as bash reads it back unchanged: bare where it is harmless, else in quotes. NUL characters in it stand for the
- * value of the variable `runPath`.
+ * Text that bash reads back unchanged: bare if it is harmless, else in quotes. NUL characters in it stand for the value of the variable
+ * `runPath`.
  */
 export function shellText(text: string, { runPath }: { readonly runPath?: string } = {}): string {
   if (/^[\w./:@%+=,-]+$/.test(text)) return text

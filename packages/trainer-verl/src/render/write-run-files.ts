@@ -34,7 +34,7 @@ export function renderRunFiles(plan: VerlPlan): Map<string, string> {
   return files
 }
 
-/** Writes what a person finds in a run directory and can run by hand; each file appears whole. Returns the names written. */
+/** Writes files to a run directory that a person can read and run by hand. Each file appears whole. Returns their names. */
 export async function writeRunFiles(plan: VerlPlan, { train, test }: DrivenData): Promise<string[]> {
   const { path } = plan.run
   await mkdir(path, { recursive: true })

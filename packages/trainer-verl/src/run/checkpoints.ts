@@ -2,7 +2,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 
-/** The step that verl resumes from in the folder of its checkpoints: what `latest_checkpointed_iteration.txt` says (verl/utils/checkpoint/checkpoint_manager.py, 0.9.1); 0 for none. */
+/**
+ * The step that verl resumes from in the folder of its checkpoints, read from `latest_checkpointed_iteration.txt`
+ * (verl/utils/checkpoint/checkpoint_manager.py, 0.9.1); 0 for none.
+ */
 export function resumableStep(directory: string): number {
   let text: string
   try {
@@ -14,14 +17,14 @@ export function resumableStep(directory: string): number {
   return Number.isInteger(step) && existsSync(join(directory, `global_step_${step}`)) ? step : 0
 }
 
-/** Steps that verl has a checkpoint of, ascending. One that is newer than `resumableStep` may be half written. */
+/** Steps with a checkpoint of verl, ascending. One newer than `resumableStep` may be half written. */
 export function checkpointSteps(directory: string): number[] {
   if (!existsSync(directory)) return []
   const steps = readdirSync(directory).flatMap((name) => /^global_step_(\d+)$/.exec(name)?.[1] ?? [])
   return steps.map(Number).sort((a, b) => a - b)
 }
 
-/** Folder of the actor's checkpoint of `step`, of the newest one by default. CHECKPOINT_CORRUPT where there is none. */
+/** Folder of the actor's checkpoint of `step`, or of the newest one by default. Throws CHECKPOINT_CORRUPT if there is none. */
 export function actorCheckpoint(checkpoints: string, step?: number): { readonly step: number; readonly directory: string } {
   const chosenStep = step ?? resumableStep(checkpoints)
   const directory = join(checkpoints, `global_step_${chosenStep}`, 'actor')

@@ -7,9 +7,9 @@ import { exportFolder, runProcess, withBridge } from '@aworld-train/python-bridg
 import { actorCheckpoint } from './checkpoints.ts'
 
 /**
- * Writes a checkpoint of verl as a Hugging Face folder, which appears whole or not at all: weights that verl saved as such
- * (`hf_model` in `checkpoint.save_contents`) are copied, FSDP shards are merged by verl's own merger. CHECKPOINT_CORRUPT where
- * there is none, CONFIG_INVALID where the folder is taken, TRAINER_FAILED where the merger fails.
+ * Writes a checkpoint of verl as a Hugging Face folder, which appears whole or not at all. Weights that verl saved in this form (`hf_model`
+ * in `checkpoint.save_contents`) are copied; FSDP shards are merged by verl's own merger. Throws CHECKPOINT_CORRUPT if there is none,
+ * CONFIG_INVALID if the folder is taken, and TRAINER_FAILED if the merger fails.
  */
 export async function exportVerlModel(options: ExportModelOptions): Promise<ExportedModel> {
   const { python, checkpoints, target, model, dtype = 'keep', onLine, signal } = options

@@ -47,7 +47,7 @@ interface Variables {
   readonly inherited: Readonly<Record<string, string | undefined>>
 }
 
-/** A start of verl with another program in its place. */
+/** A start of verl that runs another program. */
 function startOf(path: string, { environment, inherited }: Variables, command: readonly string[]) {
   const bridge = {
     run: 'test',

@@ -1,4 +1,4 @@
-/** Our names of a step's metrics, and verl 0.9's names for them; the first that a line has is used. */
+/** verl 0.9's names of a step's metrics, by ours. The first that a line has is used. */
 const renamed: Readonly<Record<string, readonly string[]>> = {
   rewardMean: ['critic/score/mean', 'critic/rewards/mean'],
   rewardMin: ['critic/score/min', 'critic/rewards/min'],
@@ -12,7 +12,7 @@ const renamed: Readonly<Record<string, readonly string[]>> = {
   learningRate: ['actor/lr'],
 }
 
-/** Phases of a step, and the timers of verl 0.9 that make each up. */
+/** Timers of verl 0.9 that make up each phase of a step. */
 const phaseTimers: Readonly<Record<string, readonly string[]>> = {
   rollout: ['gen'],
   logprobs: ['old_log_prob', 'ref', 'values'],
@@ -22,7 +22,7 @@ const phaseTimers: Readonly<Record<string, readonly string[]>> = {
   checkpoint: ['save_checkpoint'],
 }
 
-/** Milliseconds of each phase of a step; a phase that verl timed nothing of is absent, `other` is the rest of the step. */
+/** Milliseconds of each phase of a step. A phase that verl did not time is absent; `other` is the rest of the step. */
 export function phasesOf(numbers: Readonly<Record<string, number>>): Record<string, number> {
   const phases: Record<string, number> = {}
   for (const [phase, timers] of Object.entries(phaseTimers)) {
@@ -52,19 +52,19 @@ export function stepMetrics(numbers: Readonly<Record<string, number>>): Record<s
 const camelCase = (phase: string) => phase.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
 
 /**
- * The result of a validation of verl 0.9: the mean of its rewards over data sources, of the first sample of each task or the
- * mean of n (`val-core/<source>/<acc|reward>/mean@n`), and all of its numbers; `null` for a line without one.
+ * The result of a validation of verl 0.9: the mean of its rewards over data sources, of the first sample of each task or the mean of n
+ * (`val-core/<source>/<acc|reward>/mean@n`), and all of its numbers; `null` for a line without one.
  */
 export function verlEvaluationMetrics(numbers: Readonly<Record<string, number>>): Record<string, number> | null {
   const entries = Object.entries(numbers).filter(([name]) => name.startsWith('val-'))
   if (entries.length === 0) return null
   const means = (variable: string) =>
     entries.filter(([name]) => new RegExp(`^val-(?:core|aux)/.+/${variable}/mean@\\d+$`).test(name)).map(([, value]) => value)
-  // `acc` counts a rollout that failed as 0; `reward` leaves it out.
+  // `acc` counts a failed rollout as 0; `reward` leaves it out.
   const found = [means('acc'), means('reward')].find((values) => values.length > 0)
   const reward = found && found.reduce((sum, value) => sum + value, 0) / found.length
   return { ...(reward === undefined ? {} : { reward }), ...Object.fromEntries(entries) }
 }
 
-/** Whether a line is of a training step, with a validation or without; the one before training is of none. */
+/** Whether a line is of a training step, with or without a validation. The validation before training is not. */
 export const isTrainingStep = (numbers: Readonly<Record<string, number>>) => 'timing_s/step' in numbers || 'training/global_step' in numbers

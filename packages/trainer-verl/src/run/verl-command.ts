@@ -12,11 +12,11 @@ import { workerInterpreter } from './worker-interpreter.ts'
 /** Prefixes of variables that verl and Ray read. */
 const prefixes = ['AWORLD_TRAIN_SMOKE', 'RAY_', 'VERL_']
 
-/** The start of verl: its overrides with those of this launch, in the environment of the bridge. */
+/** The command that starts verl: its overrides with those of this launch, in the environment of the bridge. */
 export function verlCommand(plan: Pick<VerlPlan, 'overrides' | 'environment'>, start: DrivenStart): DrivenCommand {
   const { python, bridge, inherited } = start
   const joins = clusterAddress(inherited['RAY_ADDRESS']) !== null
-  // Ray keeps its session in it; its path is short, since sockets lie below it.
+  // Ray keeps its session in this folder. Its path is short, because sockets are below it.
   const rayDirectory = joins ? null : join(shortTemporary(tmpdir()), `aworld-train-ray-${bridge.incarnation.slice(0, 8)}`)
   const temporary = rayDirectory === null ? null : join(rayDirectory, 'tmp')
   const environment = environmentOf(plan.environment, temporary, start)
@@ -27,7 +27,10 @@ export function verlCommand(plan: Pick<VerlPlan, 'overrides' | 'environment'>, s
   ]
   return {
     command: [
-      ...[python, '-m', 'verl.trainer.main_ppo', ...overrides],
+      python,
+      '-m',
+      'verl.trainer.main_ppo',
+      ...overrides,
       ...workerInterpreter(python, overrides),
       ...workerOverrides(environment, plan.environment),
     ],
@@ -59,7 +62,10 @@ function environmentOf(
   }
 }
 
-/** verl leaves a lock file for every part of a checkpoint in the folder of temporary files; what torch compiles stays for the next run. */
+/**
+ * Variables for temporary files. verl leaves a lock file for every part of a checkpoint there, while compiled code of torch stays for the
+ * next run.
+ */
 function temporaryFiles(temporary: string | null, planned: Readonly<Record<string, string>>): Record<string, string> {
   if (temporary === null) return {}
   if (planned['TORCH_COMPILE_DISABLE'] === '1') return { TMPDIR: temporary }
@@ -67,14 +73,17 @@ function temporaryFiles(temporary: string | null, planned: Readonly<Record<strin
   return { TMPDIR: temporary, TORCHINDUCTOR_CACHE_DIR: process.env['TORCHINDUCTOR_CACHE_DIR'] ?? compiled }
 }
 
-/** Overrides for the variables of workers, with plain values: verl 0.9 passes Ray's runtime environment on without resolving references in it. */
+/**
+ * Overrides for the variables of workers, with plain values, because verl 0.9 passes Ray's runtime environment on without resolving
+ * references in it.
+ */
 function workerOverrides(environment: Readonly<Record<string, string>>, ownVariables: Readonly<Record<string, string>>): string[] {
   return [...exportedVariables(ownVariables), ...workerVariables].map((name) =>
     formatOverride(`${workerEnvironment}.${name}`, environment[name] ?? '', '++'),
   )
 }
 
-/** A path of a socket has at most 107 bytes, and Ray's (2.60) have 90 below the folder that its own lies in. */
+/** A folder with a short path. The path of a socket has at most 107 bytes, and Ray's (2.60) take 90 below the folder of its session. */
 export function shortTemporary(folder: string): string {
   return Buffer.byteLength(folder) + 90 <= 107 ? folder : '/tmp'
 }

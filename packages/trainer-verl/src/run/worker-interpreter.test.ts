@@ -6,7 +6,7 @@ it.each(['/my project/.venv/bin/python', "/it's/$HOME/python", '/a;b/(c)/python'
   const [override = ''] = workerInterpreter(python)
   const [path, quoted = ''] = override.split(/=(.*)/s)
   expect(path).toBe('++ray_kwargs.ray_init.runtime_env.py_executable')
-  // Hydra takes quotes with a backslash, and backslashes before a quote in pairs.
+  // Hydra reads a quote with a backslash, and backslashes before a quote in pairs.
   const value = quoted.slice(1, -1).replace(/(\\*)\1\\'/g, "$1'")
   expect(execFileSync('bash', ['-c', `printf %s ${value}`], { encoding: 'utf8' })).toBe(python)
 })

@@ -4,8 +4,8 @@ import { shellText } from '../render/shell-text.ts'
 const key = 'ray_kwargs.ray_init.runtime_env.py_executable'
 
 /**
- * The override that lets Ray start its workers with an interpreter whose path a shell would cut, such as one with a blank;
- * none for any other path. Ray 2.60 puts the path into a line of bash as it is (`_private/runtime_env/context.py`).
+ * The override that lets Ray start its workers with an interpreter whose path a shell would split, such as one with a blank; none for any
+ * other path. Ray 2.60 inserts the path unquoted into a line of bash (`_private/runtime_env/context.py`).
  */
 export function workerInterpreter(python: string, overrides: readonly string[] = []): string[] {
   const quoted = shellText(python)

@@ -3,7 +3,7 @@ import { TrainError } from '@aworld-train/protocol'
 export interface WorkerStartOptions {
   /** How long another worker may take to write its first line after Ray reported that one could not be started. Default 30 seconds. */
   readonly graceMs?: number | undefined
-  /** Milliseconds; `Date.now` by default. */
+  /** Milliseconds. Default: `Date.now`. */
   readonly now?: (() => number) | undefined
 }
 

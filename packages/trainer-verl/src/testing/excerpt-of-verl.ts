@@ -5,8 +5,8 @@ import { isGroup } from '../config/verl-keys.ts'
 import defaults from './verl-defaults.json' with { type: 'json' }
 
 /**
- * Stands for the installed verl in tests that have none: the part of verl 0.9.1's tree that rules and checks read, without references, with keys
- * laid over it. `test/trainers/verl/config.test.ts` compares it with the real one.
+ * Replaces the installed verl in tests that have none: the part of verl 0.9.1's tree that rules and checks read, without references, with
+ * keys merged into it. `test/trainers/verl/config.test.ts` compares it with the real one.
  */
 export const excerptOfVerl: InstalledVerl = {
   version: '0.9.1',
