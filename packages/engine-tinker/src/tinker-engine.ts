@@ -8,20 +8,20 @@ import { serviceModels } from './service/describe-service.ts'
 import { type LoraSettings, openSession } from './service/service-session.ts'
 
 export interface TinkerEngineOptions extends TinkerService {
-  /** A Hugging Face folder with tokenizer and config.json of the base model; its weights need not be there. */
+  /** A Hugging Face folder with tokenizer and config.json of the base model. It needs no weights. */
   readonly model: string
   /** Name of the policy. */
   readonly name: string
-  /** The service's name of the model; may be left out where it has one alone. */
+  /** The service's name of the model. It may be left out if the service has only one. */
   readonly baseModel?: string | undefined
   readonly lora?: LoraSettings | undefined
-  /** How the service adds up losses; by default `sum` at Thinking Machines' own and `row-mean` elsewhere. */
+  /** How the service sums losses. Default: `sum` at Thinking Machines' own and `row-mean` elsewhere. */
   readonly reduction?: LossReduction | undefined
-  /** Ends every wait for the service: opening and the learner's calls reject with its reason. A sample has a signal of its own. */
+  /** Ends every wait for the service; opening and the learner's calls reject with its reason. A sample has a signal of its own. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** A LoRA adapter on a Tinker service: what samples it and what trains it. */
+/** A LoRA adapter on a Tinker service, with its sampler and its learner. */
 export interface TinkerEngine {
   readonly engine: TokenEngine
   readonly learner: Learner
@@ -41,7 +41,7 @@ export async function createTinkerEngine(options: TinkerEngineOptions): Promise<
   try {
     return await orAborted(opening, signal)
   } catch (error) {
-    // The calls under way end with the client, and so does opening.
+    // Closing the client ends the calls under way, and the opening too.
     await client.close()
     await opening.then((opened) => opened.close()).catch(() => {})
     throw error

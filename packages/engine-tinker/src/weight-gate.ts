@@ -1,10 +1,10 @@
 import { orAborted } from '@aworld-train/core'
 
-/** Lets many calls in at once, or one piece of work alone. */
+/** Admits many calls at once, or one exclusive piece of work. */
 export interface WeightGate {
-  /** Runs beside other calls; waits while work runs alone. Rejects with the signal's reason if that comes first. */
+  /** Runs beside other calls, after exclusive work. Rejects with the signal's reason if that comes first. */
   pass<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T>
-  /** Runs when the calls inside have ended; later ones wait. */
+  /** Runs when the calls inside have ended. Later ones wait. */
   alone<T>(work: () => Promise<T>): Promise<T>
 }
 

@@ -1,15 +1,15 @@
 import { type ErrorCode, TrainError } from '@aworld-train/protocol'
 
-/** An answer that is not the one that was hoped for. */
+/** An answer that is an error. */
 export interface FailedAnswer {
   readonly url: string
-  /** What the call was for, such as `forward_backward`. */
+  /** Purpose of the call, such as `forward_backward`. */
   readonly what: string
   readonly status: number
   readonly body: Buffer
 }
 
-/** What a FastAPI server says of a path that it does not have; of a handle it says more. */
+/** The text of a FastAPI server for an unknown path. For an unknown handle its text is longer. */
 const unknownRoute = 'Not Found'
 
 /** The server's own words: `detail` or `error` of its JSON, else the beginning of the body. */
@@ -48,7 +48,7 @@ export function toAnswerError({ url, what, status, body }: FailedAnswer): TrainE
   return refusal({ url, what, message })
 }
 
-/** The error of a request that the server took and then could not do, in the server's words. */
+/** The error of a request that the server accepted but could not carry out, in the server's words. */
 export function refusal({ url, what, message }: { readonly url: string; readonly what: string; readonly message: string }): TrainError {
   const error = (code: ErrorCode, advice: string) =>
     new TrainError(code, `${url} could not do ${what}: "${message}"; ${advice}.`, { details: { server: url, what } })

@@ -7,31 +7,31 @@ import { messageOf, refusal, toAnswerError } from './answer-errors.ts'
 export interface TinkerService {
   /** Address of the service, such as `http://127.0.0.1:8000`. */
   readonly url: string
-  /** Sent as `X-API-Key`; servers of one's own take any. */
+  /** Sent as `X-API-Key`. Servers of one's own accept any. */
   readonly apiKey?: string | undefined
-  /** Milliseconds that a call is tried again for where the server cannot be reached, is overloaded or fails; default 60,000. */
+  /** How long, in milliseconds, a call is repeated while the server cannot be reached, is overloaded or fails. Default 60,000. */
   readonly patienceMs?: number | undefined
-  /** Milliseconds that the result of a request may take, compilation and the queue of the service included; default 900,000. */
+  /** Milliseconds that the result of a request may take, including compilation and the queue of the service. Default 900,000. */
   readonly resultMs?: number | undefined
 }
 
 export interface ResultRequest {
   readonly id: string
-  /** What the request was, for messages. */
+  /** Name of the request, for messages. */
   readonly what: string
   readonly signal?: AbortSignal | undefined
 }
 
-/** Calls of the Tinker protocol; a path is whole, such as `/api/v1/asample`: a request is submitted, and its result asked for until it is there. */
+/** Calls of the Tinker protocol. A path is whole, such as `/api/v1/asample`. A request is submitted, and its result is polled. */
 export interface TinkerClient {
   readonly url: string
-  /** An answer that comes at once. */
+  /** Makes a call that is answered at once. */
   call<T extends object>(path: string, body?: object, signal?: AbortSignal): Promise<T>
-  /** Submits a request, protocol buffers for a Buffer; resolves to what it was answered, `request_id` included. */
+  /** Submits a request; a Buffer is protocol buffers. Resolves to the answer, which includes `request_id`. */
   submit(path: string, body: object | Buffer, signal?: AbortSignal): Promise<{ readonly request_id: string }>
   /** The result as JSON, or as protocol buffers. */
   result(request: ResultRequest): Promise<Buffer | Readonly<Record<string, unknown>>>
-  /** Calls under way and later ones reject with POLICY_UNAVAILABLE. */
+  /** Makes calls under way and later ones reject with POLICY_UNAVAILABLE. */
   close(): Promise<void>
 }
 
@@ -41,7 +41,7 @@ interface Exchange {
   readonly path: string
   readonly body?: object | Buffer | undefined
   readonly accept?: string | undefined
-  /** Whether an answer that does not come says that the result is not there yet. */
+  /** Whether a missing answer means that there is no result yet. */
   readonly isPoll?: boolean | undefined
   readonly timeoutMs: number
   readonly signal?: AbortSignal | undefined
@@ -55,21 +55,21 @@ interface Answer {
 
 const protobufType = 'application/x-protobuf'
 const callMs = 60_000
-/** One question for a result; a server may hold it longer, and answers the next. */
+/** Duration of one poll for a result. A server may hold it longer, and then answers the next. */
 const pollMs = 45_000
-/** Between two questions, so that a server which answers 408 at once is not asked in a loop. */
+/** Pause between two polls, so that a server that answers 408 at once is not polled in a tight loop. */
 const pauseMs = 50
 const backoffMs = { first: 250, longest: 8_000 }
 
 export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, resultMs = 900_000 }: TinkerService): TinkerClient {
   const url = baseUrl(address)
-  // What a header cannot carry would be refused with the key in the message.
+  // A header refuses other characters, and the refusal's message would contain the key.
   if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey))
     throw new TrainError(
       'CONFIG_INVALID',
       'TINKER_API_KEY is empty, or has a blank, a line break or a letter beyond ASCII; set it to the key alone.',
     )
-  // Servers close idle connections after 5 s and more; a request that meets the closing would fail.
+  // Servers close idle connections after 5 s or more. A request that meets the closing would fail.
   const agent = new Agent({
     keepAliveTimeout: 4_000,
     keepAliveMaxTimeout: 4_000,
@@ -98,7 +98,7 @@ export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, 
     return { status: answer.statusCode, type, body: Buffer.from(await answer.body.arrayBuffer()) }
   }
 
-  /** Repeats what left no result. The service takes a repeated request of a model, which has the same `seq_id`, for the first one. */
+  /** Repeats a call until it has a result. A repeated request of a model has the same `seq_id`, by which the service recognises it. */
   async function patiently(call: Exchange): Promise<Answer> {
     const end = performance.now() + patienceMs
     for (let wait = backoffMs.first; ; wait = Math.min(2 * wait, backoffMs.longest)) {
@@ -114,7 +114,7 @@ export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, 
     }
   }
 
-  /** Who repeats the call after that would wait as long again. */
+  /** The error after all repetitions. Its `waitedMs` keeps callers from repeating the call, which would wait as long again. */
   function waitedFor({ code, message, cause, details }: TrainError): TrainError {
     return new TrainError(code, message, { cause, details: { ...details, waitedMs: patienceMs } })
   }
@@ -191,7 +191,7 @@ export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, 
   }
 }
 
-/** The address without a trailing slash. Throws CONFIG_INVALID, which does not quote it since it may hold a secret, for what is no address. */
+/** The address without a trailing slash. Throws CONFIG_INVALID for an invalid address, without quoting it, because it may hold a secret. */
 function baseUrl(address: string): string {
   const url = URL.parse(address)
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:'

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { isRecord } from '@aworld-train/core'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 
-/** Where the service keeps the weights and the optimiser's state of a checkpoint. */
+/** Location of the weights and the optimiser's state of a checkpoint at the service. */
 export interface CheckpointPointer {
   readonly version: 1
   readonly service: string
@@ -11,13 +11,13 @@ export interface CheckpointPointer {
   readonly path: string
   readonly baseModel: string
   readonly rank: number
-  /** Version under which these weights sample when they are published. */
+  /** Version of these weights when they are published. */
   readonly weightVersion: number
 }
 
 const fileName = 'tinker.json'
 
-/** Writes a folder with the pointer; it appears whole or not at all. */
+/** Writes a folder with the pointer. It appears whole or not at all. */
 export async function writePointer(directory: string, pointer: CheckpointPointer): Promise<void> {
   await mkdir(dirname(directory), { recursive: true })
   const draft = await mkdtemp(join(dirname(directory), `.${basename(directory)}-`))

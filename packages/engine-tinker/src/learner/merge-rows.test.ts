@@ -38,7 +38,7 @@ const toTerms = ({ tokenIds, lossMask, old, factors }: Row, index: number): Samp
 })
 const merge = (rows: readonly Row[], merging: Parameters<typeof mergeRows>[1]) => mergeRows(rows.map(toTerms), merging)
 
-/** A loss of rows, where every token has one logprob in all rows that begin alike. */
+/** A loss of rows in which every token has the same logprob in all rows with the same prefix. */
 function lossOf(rows: readonly (Row | MergedRow)[], token: (logprob: number, old: number, factor: number) => number): number {
   let sum = 0
   for (const { tokenIds, lossMask, old, factors } of rows)

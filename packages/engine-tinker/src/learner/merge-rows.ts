@@ -1,10 +1,10 @@
 import { trainedLength } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 
-/** What a sample adds to the loss of a batch: at each trained token a factor of its term, and the logprob that the term compares with. */
+/** The terms of a sample in the loss of a batch: for each trained token a factor, and the logprob that the term compares with. */
 export interface SampleTerms {
   readonly sample: TrainingSample
-  /** Where the sample stands in its batch. */
+  /** Position of the sample in its batch. */
   readonly index: number
   factor(at: number): number
   old(at: number): number
@@ -22,13 +22,13 @@ export interface MergedRow {
 /** Equal for rows of equal ids. */
 export const rowKey = ({ buffer, byteOffset, byteLength }: Int32Array) => Buffer.from(buffer, byteOffset, byteLength).toString('latin1')
 
-/** Which samples of equal ids become one row. */
+/** The samples of equal ids that become one row. */
 export type Merging = 'all' | 'of one sign' | 'none'
 
 /**
- * Merges samples of equal ids. The loss stays the same but for rounding where the terms of a token add up by their factors: terms of
- * `factor * logprob` do, and those of `factor * exp(logprob - old)` where `old` is equal. A clipped term, min(ratio A, clip(ratio) A),
- * is A min(ratio, high) for an A above 0 and A max(ratio, low) for one below, so that it adds up to those of its sign only.
+ * Merges samples of equal ids. The loss stays the same, except for rounding, where the terms of a token add up by their factors. Terms of
+ * `factor * logprob` do, and those of `factor * exp(logprob - old)` with equal `old`. A clipped term, min(ratio A, clip(ratio) A), is A
+ * min(ratio, high) for a positive A and A max(ratio, low) for a negative one, so it only adds up to terms of its sign.
  */
 export function mergeRows(samples: readonly SampleTerms[], merging: Merging): MergedRow[] {
   const rows: MergedRow[] = []
@@ -58,7 +58,7 @@ function isAdditive({ lossMask, old, factors }: MergedRow, terms: SampleTerms, m
   return lossMask.every((bit, at) => {
     if (bit === 0 || terms.sample.lossMask[at] === 0) return true
     const factor = terms.factor(at)
-    // A sum beyond 32 bits, or of what is no number, would hide whose it is.
+    // A sum beyond 32 bits, or of something that is no number, would hide whose it is.
     if (!Number.isFinite(Math.fround(factors[at]! + factor))) return false
     return old[at] === terms.old(at) && (merging === 'all' || Math.sign(factors[at]!) * Math.sign(factor) >= 0)
   })

@@ -11,7 +11,7 @@ export interface TinkerSamplerOptions {
   readonly weights: PublishedWeights
 }
 
-/** Samples with the published weights; `end` fails calls in flight and later ones. */
+/** Samples with the published weights. `end` fails calls in flight and later ones. */
 export function createTokenEngine({ client, model, weights }: TinkerSamplerOptions): Omit<TokenEngine, 'close'> & { end(): void } {
   const closing = new AbortController()
   let sampled = 0
@@ -46,7 +46,7 @@ export function createTokenEngine({ client, model, weights }: TinkerSamplerOptio
     signal: AbortSignal,
   ): Promise<WireSequence> {
     const body = {
-      // Sample i of a request has the seed + i: one of each request, so that no two draws share one.
+      // Sample i of a request has the seed + i. Each request takes one sample, so no two draws share a seed.
       num_samples: 1,
       prompt: { chunks: [{ type: 'encoded_text', tokens: Array.from(promptTokenIds) }] },
       sampling_params: {
@@ -118,7 +118,7 @@ export function createTokenEngine({ client, model, weights }: TinkerSamplerOptio
 /** A sample whose result the service has lost can be drawn again. */
 const forgotten = (cause: TrainError) => new TrainError('POLICY_ABORTED', cause.message, { cause })
 
-/** A seed of 31 bits, as JAX takes them: the same key draws the same tokens, whatever else runs. */
+/** A seed of 31 bits, as JAX takes them. The same key draws the same tokens, whatever else runs. */
 function toSeed({ seed, task, sample, turn }: RandomKey): number {
   return (
     createHash('sha256')

@@ -4,9 +4,9 @@ import { wireVersion } from './service-session.ts'
 
 export interface ServiceDescription {
   readonly url: string
-  /** Name and version as the server says them; `null` where it says none. */
+  /** Name and version reported by the server; `null` if it reports none. */
   readonly server: string | null
-  /** Version of the Python SDK whose protocol this side speaks. */
+  /** Version of the Python SDK whose protocol is spoken here. */
   readonly wireVersion: string
   readonly models: readonly ServiceModel[]
 }
@@ -16,7 +16,7 @@ export interface ServiceModel {
   readonly contextLength: number | null
 }
 
-/** Asks a service who it is and what it trains. Rejects with CONFIG_INVALID or POLICY_UNAVAILABLE. */
+/** Asks a service for its identity and the models that it trains. Rejects with CONFIG_INVALID or POLICY_UNAVAILABLE. */
 export async function describeService(service: TinkerService, signal?: AbortSignal): Promise<ServiceDescription> {
   const client = createTinkerClient(service)
   try {

@@ -8,7 +8,7 @@ export interface LoraSettings {
   readonly rank?: number | undefined
   /** Seed of the starting weights of the adapter. */
   readonly seed?: number | undefined
-  /** Which modules have an adapter; the server decides where it is left out. */
+  /** The modules that have an adapter. Default: the server's choice. */
   readonly trainAttention?: boolean | undefined
   readonly trainMlp?: boolean | undefined
   readonly trainUnembedding?: boolean | undefined
@@ -16,7 +16,7 @@ export interface LoraSettings {
 
 type Json = Readonly<Record<string, unknown>>
 
-/** A request of a model that is submitted; `result` can be awaited once or never. */
+/** A submitted request of a model. `result` can be awaited once or never. */
 export interface Submitted {
   result(): Promise<Buffer | Json>
 }
@@ -26,7 +26,7 @@ export interface ServiceAdapter {
   readonly id: string
   submit(type: string, body: Json): Promise<Submitted>
   submitForwardBackward(request: Omit<ForwardBackward, 'modelId' | 'seqId'>): Promise<Submitted>
-  /** Frees its place on the service; what was saved stays. */
+  /** Frees its place on the service. Saved weights stay. */
   unload(): Promise<void>
 }
 
@@ -52,7 +52,7 @@ export async function openSession({ client, baseModel, lora }: ServiceSessionOpt
     type: 'create_session',
   })
   const beat = { session_id: session.session_id, type: 'session_heartbeat' }
-  // A beat that fails shows in the next call, which has a deadline of its own.
+  // A failed beat shows in the next call, which has a deadline of its own.
   const timer = setInterval(() => void client.call('/api/v1/session_heartbeat', beat).catch(() => {}), heartbeatMs)
   timer.unref()
   let models = 0
@@ -84,7 +84,7 @@ export async function openSession({ client, baseModel, lora }: ServiceSessionOpt
   return { createAdapter, close: () => clearInterval(timer) }
 }
 
-/** Version of the Python SDK whose protocol this side speaks. */
+/** Version of the Python SDK whose protocol is spoken here. */
 export const wireVersion = '0.38.0'
 
 function toLoraConfig({ rank = 32, seed, trainAttention, trainMlp, trainUnembedding }: LoraSettings): Json {
@@ -92,7 +92,7 @@ function toLoraConfig({ rank = 32, seed, trainAttention, trainMlp, trainUnembedd
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined))
 }
 
-/** Settings that the server shows in its answers otherwise than they were, or leaves out where it shows others. */
+/** Settings whose value in the server's answers differs, or that it leaves out while it shows others. */
 function droppedSettings(wanted: Json, answers: readonly Json[]): string[] {
   const shown = answers.map((answer) => answer['lora_config']).filter(isRecord)
   return Object.entries(wanted).flatMap(([name, value]) => {
@@ -104,7 +104,7 @@ function droppedSettings(wanted: Json, answers: readonly Json[]): string[] {
 }
 
 function toAdapter(client: TinkerClient, id: string): ServiceAdapter {
-  // The service orders the requests of a model by this, and takes a repeated one for the first.
+  // The service orders the requests of a model by this number, and recognises a repeated one by it.
   let sequence = 1
   const toResult = (what: string, submitted: { readonly request_id: string }): Submitted => ({
     result: () => client.result({ id: submitted.request_id, what }),

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { decodeForwardBackward, decodeSample, encodeForwardBackward } from './messages.ts'
 
-/** Written by the SDK itself: goldens/make-goldens.py. */
+/** The goldens were written by the SDK itself: goldens/make-goldens.py. */
 const goldens = JSON.parse(readFileSync(new URL('../goldens/tinker-wire.json', import.meta.url), 'utf8')) as {
   readonly requests: readonly {
     readonly fields: { modelId: string; seqId: number; lossFunction: string; lossConfig: Record<string, number>; forwardOnly: boolean }

@@ -3,7 +3,7 @@ import { protobuf, protobufFields } from '@aworld-train/core'
 // The messages of `tinker_public.proto` in the Python SDK 0.38.0 that this side writes and reads; the rest of the protocol is JSON.
 
 export interface WireRow {
-  /** Ids that the model sees; every tensor has one number for each. */
+  /** Ids that the model sees. Every tensor has one number for each. */
   readonly tokens: Int32Array
   /** `target_tokens` are written as int64, all others as float32. */
   readonly inputs: Readonly<Record<string, Int32Array | Float32Array>>
@@ -22,19 +22,19 @@ export interface ForwardBackward {
 export interface WireSequence {
   readonly tokenIds: Int32Array
   readonly logprobs: Float32Array
-  /** Whether a stop token ended it; otherwise its length did. */
+  /** Whether a stop token ended it, rather than its length. */
   readonly stopped: boolean
 }
 
 export interface ForwardBackwardResult {
-  /** One row for each of the request, as long as its tokens. */
+  /** One row for each row of the request, as long as its tokens. */
   readonly logprobs: readonly Float32Array[]
   readonly metrics: Readonly<Record<string, number>>
 }
 
 const dtype = { float32: 1, int64: 2, bfloat16: 4 } as const
 
-/** A ForwardBackwardRequest, byte for byte as the SDK writes it. */
+/** Encodes a ForwardBackwardRequest, byte for byte as the SDK writes it. */
 export function encodeForwardBackward(request: ForwardBackward): Buffer {
   const config = inOrder(request.lossConfig)
   return Buffer.concat([
@@ -64,7 +64,7 @@ function encodeTensor(values: Int32Array | Float32Array): Buffer[] {
   ]
 }
 
-/** The sequences of a SampleResponse. Throws RangeError for one that is torn. */
+/** Decodes the sequences of a SampleResponse. Throws RangeError for one that is cut off. */
 export function decodeSample(message: Buffer): WireSequence[] {
   return messagesIn(message, 1).map((sequence) => {
     const tokenIds = numbersIn(Int32Array, bytesIn(sequence, 2))
@@ -77,7 +77,7 @@ export function decodeSample(message: Buffer): WireSequence[] {
   })
 }
 
-/** Logprobs and metrics of a ForwardBackwardOutput. Throws RangeError for one that is torn or has no logprobs. */
+/** Decodes logprobs and metrics of a ForwardBackwardOutput. Throws RangeError for one that is cut off or has no logprobs. */
 export function decodeForwardBackward(message: Buffer): ForwardBackwardResult {
   const logprobs = messagesIn(message, 2).flatMap((record) => {
     const tensor = messagesIn(record, 2).find((entry) => bytesIn(entry, 1).toString() === 'logprobs')
@@ -88,7 +88,7 @@ export function decodeForwardBackward(message: Buffer): ForwardBackwardResult {
   return { logprobs, metrics: Object.fromEntries(metrics) }
 }
 
-/** A BatchedTensor: rows one behind the other, and where each begins in bytes. */
+/** Decodes a BatchedTensor: rows one after another, and the offset of each in bytes. */
 function decodeRows(tensor: Buffer): Float32Array[] {
   const data = bytesIn(tensor, 1)
   const offsets = Array.from(numbersIn(BigInt64Array, bytesIn(tensor, 2)), Number)
@@ -121,7 +121,7 @@ interface NumberArray<T> {
   new (buffer: ArrayBuffer): T
 }
 
-/** Numbers of little-endian bytes, copied, since bytes of a message begin anywhere. */
+/** Reads numbers from little-endian bytes. The bytes are copied, because those of a message begin anywhere. */
 function numbersIn<T>(type: NumberArray<T>, bytes: Buffer): T {
   if (bytes.length % type.BYTES_PER_ELEMENT !== 0)
     throw new RangeError(`${bytes.length} bytes are no list of numbers of ${type.BYTES_PER_ELEMENT} bytes.`)
