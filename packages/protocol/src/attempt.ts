@@ -4,11 +4,11 @@ import { Message } from './message.ts'
 import { TrainingTask } from './task.ts'
 import { Timing } from './turn.ts'
 
-/** Where the model of one agent is, and the key for it: what an OpenAI client needs. A `baseUrl` is an address and a secret in one. */
+/** Address and key of an agent's model, for any OpenAI client. A `baseUrl` is an address and a secret in one. */
 export const AgentEndpoint = z.strictObject({ baseUrl: z.string(), apiKey: z.string(), model: z.string() })
 export type AgentEndpoint = z.infer<typeof AgentEndpoint>
 
-/** One attempt of a rollout, for whoever runs its agent. What the reward alone may know is not in it. */
+/** One attempt of a rollout, for the side that runs its agent. It has nothing that only the reward may know. */
 export const AttemptAssignment = z.strictObject({
   /** Key of the rollout. */
   key: z.string().min(1),
@@ -16,21 +16,21 @@ export const AttemptAssignment = z.strictObject({
   sample: z.int().min(0),
   /** `setup` is for the environment, never for the agent. */
   task: TrainingTask.omit({ extraInfo: true }),
-  /** By the names of the agents. They answer until the attempt has ended. */
+  /** Keyed by the name of the agent. They answer until the attempt has ended. */
   endpoints: z.record(z.string(), AgentEndpoint),
-  /** What the agent's side keeps to; model calls and tokens are counted where they are sampled. */
+  /** Limits that the agent's side enforces. Model calls and tokens are counted where they are sampled. */
   limits: z.strictObject({
     maxTurns: z.int().min(1).optional(),
     maxToolCalls: z.int().min(0).optional(),
     /** Running time in milliseconds. Opening tools and states, and calls that are held while weights change, do not count. */
     timeoutMs: z.int().min(1),
   }),
-  /** Header lines by which the spans of the agent's side become children of the span of the attempt. */
+  /** Header lines that make spans of the agent's side children of the attempt's span. */
   traceHeaders: z.record(z.string(), z.string()).optional(),
 })
 export type AttemptAssignment = z.infer<typeof AttemptAssignment>
 
-/** How an agent's run ended, seen from outside. `abandoned`: it did not return after it was told to stop. */
+/** The end of an agent's run, seen from outside. `abandoned`: it did not return after it was told to stop. */
 export const AgentEnd = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('answered'),
@@ -44,27 +44,27 @@ export const AgentEnd = z.discriminatedUnion('kind', [
 ])
 export type AgentEnd = z.infer<typeof AgentEnd>
 
-/** A tool call before it is tied to the turn that asked for it. */
+/** A tool call before it is linked to the turn that asked for it. */
 export const ExecutedToolCall = ToolCallRecord.omit({ turn: true }).extend({
-  /** The model's id for the call; absent where the agent passed none. */
+  /** The model's id for the call; absent if the agent passed none. */
   id: z.string().optional(),
 })
 export type ExecutedToolCall = z.infer<typeof ExecutedToolCall>
 
-/** What the agent's side of an attempt says when it has ended. Its turns are where they were sampled. */
+/** Report of an attempt's agent side at its end. The turns are where they were sampled. */
 export const AttemptOutcome = z.strictObject({
   end: AgentEnd,
-  /** Why the agent was told to stop before its end; `null` when it was not. */
+  /** Reason why the agent was told to stop before its end; `null` if it was not. */
   aborted: ErrorRecord.nullable(),
   /** The first lost tool server or refused lease. */
   environmentFailure: ErrorRecord.nullable(),
   edges: z.array(AgentEdge),
-  /** In the order in which they began. */
+  /** In the order of their begin. */
   toolCalls: z.array(ExecutedToolCall),
   /** Tool calls that had failed when the agent ended, and those that no server answered. */
   toolErrors: z.int().min(0),
   functionCalls: z.int().min(0),
-  /** What went wrong when tools and states were given back. */
+  /** Errors of giving tools and states back. */
   problems: z.array(ErrorRecord),
   /** From the start of the agent to its end, by the clock of its side. */
   timing: Timing,

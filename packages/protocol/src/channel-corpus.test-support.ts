@@ -1,6 +1,6 @@
 import type { ChannelArrays, DriverMessage, ServiceMessage } from './index.ts'
 
-/** A message of the channel with its arrays. */
+/** A message of the channel, with its arrays. */
 export interface GoldenMessage {
   readonly from: 'driver' | 'service'
   readonly message: DriverMessage | ServiceMessage

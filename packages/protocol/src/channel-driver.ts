@@ -6,10 +6,10 @@ const name = z.string().min(1).max(512)
 const count = z.int().min(0)
 const json = z.json()
 
-/** A message as datasets have it: `content` may be a list of parts. */
+/** A message as in datasets: `content` may be a list of parts. */
 const RowMessage = z.looseObject({ role: z.string(), content: json.optional() })
 
-/** A conversation that both sides render, to find a difference of template or tokenizer before it costs a run. */
+/** A conversation that both sides render. A difference of template or tokenizer thus shows before it costs a run. */
 export const ChannelCheck = z.strictObject({
   messages: z.array(RowMessage).min(1),
   tools: z.array(z.union([ToolDefinition, z.looseObject({ type: z.literal('function') })])).nullable(),
@@ -26,20 +26,23 @@ export const ChannelHello = z.strictObject({
   run: name,
   /** This start of the driver: a newer one supersedes the older ones of its run. */
   incarnation: name,
-  /** This worker among those of its incarnation; the same after a reconnect. */
+  /** This worker among those of its incarnation. The name survives a reconnect. */
   worker: name,
   framework: z.strictObject({ name, version: z.string() }),
   model: z.strictObject({ name, vocabularySize: z.int().min(1), stopTokenIds: z.array(count).min(1) }),
   /** The hash of the tokenizer's files, as `filesHash` computes it. */
   tokenizerHash: z.string().regex(/^[\w-]{1,128}$/, 'must be letters and digits'),
   templateHash: name,
-  /** In tokens. A row is a prompt of at most `maxPromptTokens` and a response of at most `maxResponseTokens`; `contextLength` is the engine's, or their sum. */
+  /**
+   * Limits in tokens. A row is a prompt of at most `maxPromptTokens` and a response of at most `maxResponseTokens`. `contextLength` is the
+   * engine's, or their sum.
+   */
   limits: z.strictObject({ maxPromptTokens: z.int().min(1), maxResponseTokens: z.int().min(1), contextLength: z.int().min(1).nullable() }),
   check: ChannelCheck,
 })
 export type ChannelHello = z.infer<typeof ChannelHello>
 
-/** The model's tokenizer files, one uint8 array each under its name; only after `welcome.needFiles`. */
+/** The model's tokenizer files, each a uint8 array under its name. Sent only after `welcome.needFiles`. */
 export const ChannelFiles = z.strictObject({
   type: z.literal('files'),
   files: z.array(z.strictObject({ name: z.string().regex(/^\w[\w.-]{0,127}$/, 'must be a plain file name') })).min(1),
@@ -66,19 +69,19 @@ export const ChannelSampling = z.strictObject({
 })
 export type ChannelSampling = z.infer<typeof ChannelSampling>
 
-/** Asks for one rollout. The same key again is the same rollout. */
+/** Asks for one rollout. The same key means the same rollout. */
 export const ChannelSubmit = z.strictObject({
   type: z.literal('submit'),
   /** `run/incarnation/partition/step/uid/sample`, each part percent-encoded as by `encodeURIComponent`. */
   key: z.string().min(1).max(4096),
   partition: ChannelPartition,
   step: z.int(),
-  /** Names the group: rollouts of one task that are compared. */
+  /** Name of the group, whose rollouts are of one task and are compared. */
   uid: name,
   sample: count,
   row: ChannelDatasetRow,
   sampling: ChannelSampling,
-  /** Milliseconds that an attempt of the agent may take, counted from its start and never while it is queued. */
+  /** Milliseconds that an attempt of the agent may take from its start. Queueing does not count. */
   deadlineMs: z.int().min(1).nullable(),
 })
 export type ChannelSubmit = z.infer<typeof ChannelSubmit>
@@ -100,11 +103,11 @@ export type ChannelGenerated = z.infer<typeof ChannelGenerated>
 export const ChannelGenerateFailed = z.strictObject({ type: z.literal('generate-failed'), id: count, error: ChannelFailure })
 export type ChannelGenerateFailed = z.infer<typeof ChannelGenerateFailed>
 
-/** From now on other weights sample. Informative. */
+/** Announces that other weights sample. Informative. */
 export const ChannelWeights = z.strictObject({ type: z.literal('weights'), version: count })
 export type ChannelWeights = z.infer<typeof ChannelWeights>
 
-/** The rows of a result are the trainer's now. */
+/** The trainer has taken over the rows of a result. */
 export const ChannelAccepted = z.strictObject({ type: z.literal('accepted'), key: z.string().min(1) })
 export type ChannelAccepted = z.infer<typeof ChannelAccepted>
 

@@ -1,6 +1,6 @@
 import { TrainError } from './errors.ts'
 
-/** Arrays that travel beside a message, by name. */
+/** Arrays that are sent beside a message, by name. */
 export type ChannelArrays = Readonly<Record<string, ChannelArray>>
 export type ChannelArray = Int32Array | Float32Array | Uint8Array
 
@@ -31,8 +31,8 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * A message as a WebSocket frame: text where it has no arrays, else binary: uint32 length of the header, the header as JSON with
- * `arrays: [{name, type, length}]`, zeros up to a multiple of 4 bytes, then the arrays, each padded to 4 bytes; little endian.
+ * Encodes a message as a WebSocket frame: text if it has no arrays, else binary. A binary frame is: uint32 length of the header, the header
+ * as JSON with `arrays: [{name, type, length}]`, zeros up to a multiple of 4 bytes, then the arrays, each padded to 4 bytes; little endian.
  */
 export function encodeChannelFrame(message: object, arrays: ChannelArrays = {}): string | Uint8Array<ArrayBuffer> {
   const entries = Object.entries(arrays)
@@ -72,8 +72,8 @@ function isHead(value: unknown): value is ArrayHead {
 }
 
 /**
- * Reads a frame. Arrays are views of `data` where it is aligned to 4 bytes, else of one copy of it. Throws CHANNEL_INVALID for
- * what is no frame: a header that is not JSON, arrays that do not fill the frame, or two of one name.
+ * Decodes a frame. Arrays are views of `data` if it is aligned to 4 bytes, else of one copy of it. Throws CHANNEL_INVALID for an invalid
+ * frame: a header that is not JSON, arrays that do not fill the frame, or two of one name.
  */
 export function decodeChannelFrame(data: string | Uint8Array): ChannelFrame {
   if (typeof data === 'string') return { message: readHeader(data), arrays: {} }

@@ -15,7 +15,7 @@ export function channelKey({ run, incarnation, partition, step, uid, sample }: C
   return [run, incarnation, partition, step, uid, sample].map((part) => encodeURIComponent(part)).join('/')
 }
 
-/** The parts of a key; `null` for one of another form. */
+/** Parses a key into its parts; `null` for one of another form. */
 export function parseChannelKey(key: string): ChannelKeyParts | null {
   const parts = key.split('/')
   if (parts.length !== 6) return null

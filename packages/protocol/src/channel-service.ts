@@ -11,13 +11,13 @@ export const ChannelWelcome = z.strictObject({
   protocol: z.literal(channelProtocol),
   /** Version of the service's package. */
   service: z.string(),
-  /** The tokenizer's files are not here: send `files`. */
+  /** Whether the tokenizer's files are missing here and must be sent with `files`. */
   needFiles: z.boolean(),
   /** How long the rollouts of a lost connection are kept. */
   graceMs: count,
   pingMs: count,
   settings: z.strictObject({
-    /** Longest attempt of a rollout; `null` where each submission says it. */
+    /** Longest attempt of a rollout; `null` if each submission sets it. */
     rolloutTimeoutMs: z.int().min(1).nullable(),
     /** `native`: the trainer scores, and results carry no reward. */
     reward: z.enum(['service', 'native']),
@@ -26,7 +26,7 @@ export const ChannelWelcome = z.strictObject({
 })
 export type ChannelWelcome = z.infer<typeof ChannelWelcome>
 
-/** Both sides render alike: rollouts may be submitted. */
+/** Both sides render alike, so rollouts may be submitted. */
 export const ChannelReady = z.strictObject({ type: z.literal('ready') })
 export type ChannelReady = z.infer<typeof ChannelReady>
 
@@ -37,7 +37,7 @@ export type ChannelRejected = z.infer<typeof ChannelRejected>
 export const ChannelQueued = z.strictObject({ type: z.literal('queued'), key: z.string() })
 export type ChannelQueued = z.infer<typeof ChannelQueued>
 
-/** The rollout runs: deadlines begin here. */
+/** The rollout runs. Its deadlines begin now. */
 export const ChannelStarted = z.strictObject({ type: z.literal('started'), key: z.string() })
 export type ChannelStarted = z.infer<typeof ChannelStarted>
 
@@ -71,36 +71,36 @@ export const ChannelResultRow = z.strictObject({
   /** Lowest and highest version of the weights that sampled its mask-1 tokens. */
   minVersion: count,
   maxVersion: count,
-  /** Turn indices of the branch, root first. */
+  /** Turn indices of the branch, from the root on. */
   turns: z.array(count),
   reward: z.number().nullable(),
 })
 export type ChannelResultRow = z.infer<typeof ChannelResultRow>
 
 /**
- * How a rollout ended. For row i arrays `ids.i` (int32), `mask.i` (uint8) and `logprobs.i` (float32), each of its `length`;
- * mask 1 is what the policy sampled, at most once in all rows. The primary row is the last.
+ * The end of a rollout. For row i there are arrays `ids.i` (int32), `mask.i` (uint8) and `logprobs.i` (float32), each of its `length`. Mask
+ * 1 marks tokens of the policy, each at most once in all rows. The primary row is the last.
  */
 export const ChannelResult = z.strictObject({
   type: z.literal('result'),
   key: z.string(),
-  /** `failed`: nothing of it may be trained; in `val` it scores 0. */
+  /** `failed`: none of it may be trained; in `val` it scores 0. */
   status: z.enum(['done', 'failed']),
-  /** `null` where there is no episode. */
+  /** `null` without an episode. */
   stopReason: StopReason.nullable(),
-  /** `null`: not scored, because the trainer scores or because it failed. */
+  /** `null` if it is not scored, because the trainer scores or because it failed. */
   reward: z.number().nullable(),
   scores: z.record(z.string(), z.number()),
   error: ChannelFailure.nullable(),
   turns: count,
-  /** Milliseconds of model calls and of tool calls, summed. */
+  /** Sums of milliseconds of model calls and of tool calls. */
   generateMs: z.number().min(0),
   toolMs: z.number().min(0),
   rows: z.array(ChannelResultRow),
-  /** Sampled tokens that no row has with mask 1, by reason. */
+  /** Sampled tokens that have mask 1 in no row, by reason. */
   omitted: z.partialRecord(UntrainedReason, count),
   answer: z.string().nullable(),
-  /** What a reward function is given as `solutionStr`. */
+  /** The `solutionStr` of a reward function. */
   solution: z.string().nullable(),
 })
 export type ChannelResult = z.infer<typeof ChannelResult>

@@ -20,9 +20,9 @@ interface GoldenFrame {
   readonly from: 'driver' | 'service'
   readonly message: Record<string, unknown>
   readonly arrays: readonly { readonly name: string; readonly type: 'int32' | 'float32' | 'uint8'; readonly values: readonly number[] }[]
-  /** Of a text frame. */
+  /** The content of a text frame. */
   readonly text?: string
-  /** Of a binary frame. */
+  /** The content of a binary frame. */
   readonly hex?: string
 }
 

@@ -13,10 +13,10 @@ export const channelCloseCodes = { rejected: 4000, unreadable: 4001, replaced: 4
 export const ChannelFailure = z.strictObject({ code: z.string().min(1), message: z.string(), retryable: z.boolean() })
 export type ChannelFailure = z.infer<typeof ChannelFailure>
 
-/** Which rows of an episode a trainer gets: every branch, the one that ended last, or the one with the most tokens. */
+/** The rows of an episode that a trainer gets: every branch, the one that ended last, or the one with the most tokens. */
 export const RowSelection = z.enum(['all', 'last', 'longest'])
 export type RowSelection = z.infer<typeof RowSelection>
 
-/** Part of the data that a submission belongs to; what is in `val` is never trained. */
+/** Part of the data that a submission belongs to. Rollouts of `val` are never trained. */
 export const ChannelPartition = z.enum(['train', 'val'])
 export type ChannelPartition = z.infer<typeof ChannelPartition>

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Message, ToolImage, ToolResult } from './message.ts'
 import { Timing, Turn } from './turn.ts'
 
-/** The turns of one agent in an episode; they form a tree by `parent`. */
+/** The turns of one agent in an episode, which form a tree by `parent`. */
 export const Trajectory = z.strictObject({
   version: z.literal(1),
   agent: z.string(),
@@ -12,7 +12,7 @@ export const Trajectory = z.strictObject({
 })
 export type Trajectory = z.infer<typeof Trajectory>
 
-/** Who called or handed off to whom. */
+/** A call or handoff from one agent to another. */
 export const AgentEdge = z.strictObject({
   from: z.string(),
   to: z.string(),
@@ -20,7 +20,7 @@ export const AgentEdge = z.strictObject({
 })
 export type AgentEdge = z.infer<typeof AgentEdge>
 
-/** Why an episode ended. Only `completed` is an answer. */
+/** Reason for the end of an episode. Only `completed` is an answer. */
 export const StopReason = z.enum([
   'completed',
   'turn-limit',
@@ -44,23 +44,23 @@ export const ErrorRecord = z.strictObject({
   boundary: ErrorBoundary,
   retryable: z.boolean(),
   message: z.string(),
-  /** File and line of the user's code that threw it, as `/project/reward.ts:12`. */
+  /** File and line of the user's code that threw it, such as `/project/reward.ts:12`. */
   source: z.string().optional(),
   details: z.record(z.string(), z.unknown()).optional(),
 })
 export type ErrorRecord = z.infer<typeof ErrorRecord>
 
-/** One tool call as it was carried out. */
+/** One executed tool call. */
 export const ToolCallRecord = z.strictObject({
   agent: z.string(),
-  /** Index of the turn that asked for it, `null` when the agent called on its own. */
+  /** Index of the turn that asked for it; `null` if the agent made the call itself. */
   turn: z.int().min(0).nullable(),
   id: z.string(),
   name: z.string(),
   arguments: z.string(),
   content: z.string(),
   isError: z.boolean(),
-  /** Of the pictures that the tools of a rollout returned the first, up to a mebibyte. */
+  /** The first pictures that the tools of a rollout returned, up to a mebibyte. */
   images: z.array(ToolImage).optional(),
   source: ToolResult.shape.source,
   timing: Timing,
@@ -79,11 +79,11 @@ export const Episode = z.strictObject({
   trajectories: z.array(Trajectory),
   edges: z.array(AgentEdge),
   toolCalls: z.array(ToolCallRecord),
-  /** The final answer; `null` when there is none. */
+  /** The final answer; `null` if there is none. */
   answer: z.string().nullable(),
   messages: z.array(Message),
   scores: z.record(z.string(), z.number()),
-  /** `null`: not scored. */
+  /** `null` if it is not scored. */
   reward: z.number().nullable(),
   stopReason: StopReason,
   error: ErrorRecord.optional(),

@@ -1,4 +1,4 @@
-/** The folder of these packages: in a clone that of their sources, installed the one in node_modules. */
+/** The folder of these packages: their sources in a clone, node_modules in an installation. */
 const ownFolder = decodeURIComponent(new URL('../../', import.meta.url).pathname)
 
 const frame = /^\s*at (?:.*\()?(?:async )?(?:file:\/\/)?(\/[^()]*?|[A-Za-z]:[\\/][^()]*?):(\d+):\d+\)?$/
@@ -7,7 +7,10 @@ const pythonFrame = /^\s*File "([^"<]+)", line (\d+)/
 
 const isInstalled = (file: string) => /[\\/](?:node_modules|site-packages)[\\/]/.test(file) || file.startsWith(ownFolder)
 
-/** The innermost place in a stack, of JavaScript or Python, that is in a file of the user: not of Node, of a package that is installed, or of ours. */
+/**
+ * The innermost place in a stack, of JavaScript or Python, that is in a user's file, rather than in one of Node, of an installed package,
+ * or of ours.
+ */
 export function sourceOfStack(stack: string): string | undefined {
   const lines = stack.split('\n')
   for (const line of lines) {

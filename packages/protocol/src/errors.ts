@@ -4,13 +4,13 @@ import { sourceOfStack } from './error-source.ts'
 interface CatalogueRow {
   readonly boundary: ErrorBoundary
   readonly retryable: boolean
-  /** What a person does about it. */
+  /** The remedy, for people. */
   readonly remedy: string
 }
 
 const row = (boundary: ErrorBoundary, retryable: boolean, remedy: string): CatalogueRow => ({ boundary, retryable, remedy })
 
-/** Every error our packages raise. A plug-in adds its own under `plugin-name/CODE`. */
+/** Every error that our packages raise. A plug-in adds its own under `plugin-name/CODE`. */
 export const errorCatalogue = {
   AGENT_FAILED: row('agent', false, 'Read the cause; the episode keeps the turns so far.'),
   AGENT_INVALID: row(
@@ -145,7 +145,7 @@ export interface TrainErrorOptions {
   readonly details?: Record<string, unknown>
 }
 
-/** An error of the catalogue. The message says what happened, to what, and what to do. */
+/** An error of the catalogue. The message names the event, the thing concerned and the remedy. */
 export class TrainError extends Error {
   readonly code: ErrorCode
   readonly boundary: ErrorBoundary
@@ -168,10 +168,13 @@ export class TrainError extends Error {
   }
 }
 
-/** Where the user's code threw an error, or what one of ours wraps, as `/project/tool.ts:12`; `undefined` where only our own code stands in the stacks. */
+/**
+ * The place in the user's code that threw an error or the cause of one of ours, such as `/project/tool.ts:12`; `undefined` if the stacks
+ * have only our own code.
+ */
 export function errorSource(error: unknown): string | undefined {
   for (let each = error, depth = 0; each != null && depth < 16; each = (each as { cause?: unknown }).cause, depth += 1) {
-    // What another thread threw arrives as the text of its stack.
+    // An error of another thread arrives as the text of its stack.
     const stack = typeof each === 'string' ? each : each instanceof TrainError ? undefined : (each as { stack?: unknown }).stack
     const source = typeof stack === 'string' ? sourceOfStack(stack) : undefined
     if (source) return source
@@ -179,16 +182,18 @@ export function errorSource(error: unknown): string | undefined {
   return undefined
 }
 
-/** What any thrown thing says: the message of an error, else the thing as text. */
+/** The message of a thrown error, or any other thrown value as text. */
 export const errorMessage = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))
 
-/** Any thrown thing as a TrainError; a foreign one is wrapped under `code` with its message and cause. */
+/** Converts any thrown value to a TrainError. A foreign one is wrapped under `code` with its message and cause. */
 export function toTrainError(error: unknown, code: ErrorCode): TrainError {
   if (error instanceof TrainError) return error
   return new TrainError(code, errorMessage(error) || errorCatalogue[code].remedy, { cause: error })
 }
 
-/** The exit code of a command that ends with `error`: 2 where only another configuration would help, 3 where the coordinator of a worker is gone. */
+/**
+ * The exit code of a command that ends with `error`: 2 if only another configuration would help, 3 if the coordinator of a worker is gone.
+ */
 export function exitCodeOf(error: unknown): 1 | 2 | 3 {
   if (!(error instanceof TrainError)) return 1
   if (error.code === 'COORDINATOR_UNREACHABLE') return 3

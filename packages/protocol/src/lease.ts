@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * Bounds of a lease's workspace; the server's own where absent, and never more than the server grants. With the least of each, a command of
- * a pipeline still runs, and what it prints can be read.
+ * Bounds of a lease's workspace. Default: the server's own, which none may exceed. With the least of each, a command of a pipeline still
+ * runs, and its output can be read.
  */
 export const LeaseQuota = z.strictObject({
   memoryBytes: z
@@ -27,7 +27,7 @@ export const LeaseOpen = z.strictObject({
   /** Id of the task. */
   task: z.string().min(1).max(512),
   sample: z.int().min(0),
-  /** Tool servers that the attempt may use; all of them when absent. */
+  /** Tool servers that the attempt may use. Default: all. */
   servers: z.array(z.string().min(1).max(128)).min(1).max(64).optional(),
   quota: LeaseQuota.optional(),
 })
@@ -37,30 +37,30 @@ export type LeaseOpen = z.infer<typeof LeaseOpen>
 export const LeaseCommand = z.strictObject({ command: z.string().min(1) })
 export type LeaseCommand = z.infer<typeof LeaseCommand>
 
-/** How to reach an open lease. Asking for it again answers with a new token. */
+/** Access to an open lease. Another request for it is answered with a new token. */
 export const LeaseAnswer = z.strictObject({
   version: z.literal(1),
   id: z.string().min(1),
   /** Address of the MCP endpoint. */
   url: z.url(),
-  /** Bearer of this lease alone. */
+  /** Bearer token of this lease alone. */
   token: z.string().min(1),
   tier: z.enum(['bubblewrap', 'simulated']),
-  /** Why this tier, and which limits it does not hold. */
+  /** Sentences about why this tier was chosen, and which limits it does not enforce. */
   notices: z.array(z.string()),
-  /** When the token ends, in Unix milliseconds. A lease that nobody calls ends at the same time. */
+  /** End of the token, in Unix milliseconds. A lease that nobody calls ends at the same time. */
   expiresAt: z.number(),
 })
 export type LeaseAnswer = z.infer<typeof LeaseAnswer>
 
-/** What an environment server does at this moment. */
+/** Current state of an environment server. */
 export const EnvironmentStatus = z.strictObject({
   version: z.literal(1),
   url: z.url(),
   tier: z.enum(['bubblewrap', 'simulated']),
-  /** Why this tier, and which limits it does not hold. */
+  /** Sentences about why this tier was chosen, and which limits it does not enforce. */
   notices: z.array(z.string()),
-  /** `missing`: what has to be configured before the tools of a server can work, one sentence each. */
+  /** `missing` has one sentence for each thing to configure before the tools of a server can work. */
   servers: z.array(z.strictObject({ name: z.string(), tools: z.array(z.string()), missing: z.array(z.string()) })),
   leases: z.array(
     z.strictObject({
@@ -71,11 +71,11 @@ export const EnvironmentStatus = z.strictObject({
       /** Unix milliseconds. */
       openedAt: z.number(),
       expiresAt: z.number(),
-      /** Calls that run now. */
+      /** Calls under way. */
       running: z.int().min(0),
     }),
   ),
-  /** Since the server started. */
+  /** Counts since the server started. */
   calls: z.strictObject({ total: z.int().min(0), errors: z.int().min(0) }),
 })
 export type EnvironmentStatus = z.infer<typeof EnvironmentStatus>

@@ -1,4 +1,4 @@
-/** One MCP server, in the words of AWorld's and Claude Desktop's `mcpServers`. */
+/** One MCP server, with the keys of AWorld's and Claude Desktop's `mcpServers`. */
 export interface McpServerConfig {
   readonly type?: 'stdio' | 'streamable-http' | 'sse' | undefined
   readonly command?: string | undefined
@@ -12,9 +12,9 @@ export interface McpServerConfig {
   readonly timeout?: number | undefined
   readonly sse_read_timeout?: number | undefined
   readonly client_session_timeout_seconds?: number | undefined
-  /** Keeps nothing between calls: one process may serve several rollouts. */
+  /** Whether it keeps nothing between calls. One process may then serve several rollouts. */
   readonly stateless?: boolean | undefined
-  /** Runs a stdio server in a jail of bubblewrap. Beside what it is made of, it reads the files and folders that `read` names. */
+  /** Runs a stdio server in a jail of bubblewrap. In addition to its own program, it can read the files and folders in `read`. */
   readonly sandbox?: boolean | { readonly read?: readonly string[] | undefined } | undefined
 }
 

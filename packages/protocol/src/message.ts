@@ -17,13 +17,13 @@ export const Message = z.strictObject({
   content: z.string().nullable(),
   reasoning: z.string().optional(),
   toolCalls: z.array(ToolCall).optional(),
-  /** On a `tool` message: the call it answers. */
+  /** On a `tool` message: the call that it answers. */
   toolCallId: z.string().optional(),
   name: z.string().optional(),
 })
 export type Message = z.infer<typeof Message>
 
-/** A tool as the policy is told of it; `parameters` is a JSON Schema. */
+/** A tool as it is described to the policy; `parameters` is a JSON Schema. */
 export const ToolDefinition = z.strictObject({
   name: z.string(),
   description: z.string().optional(),
@@ -31,19 +31,19 @@ export const ToolDefinition = z.strictObject({
 })
 export type ToolDefinition = z.infer<typeof ToolDefinition>
 
-/** A picture that a tool returned. It is for people: the policy reads the text beside it, which names it. */
+/** A picture that a tool returned. It is for people; the policy reads the text beside it, which names the picture. */
 export const ToolImage = z.strictObject({
   mimeType: z.enum(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
   data: z.base64(),
 })
 export type ToolImage = z.infer<typeof ToolImage>
 
-/** What a tool answered. An error is an answer too: the policy sees its text. */
+/** Answer of a tool. An error is an answer too: the policy sees its text. */
 export const ToolResult = z.strictObject({
   content: z.string(),
   isError: z.boolean(),
   images: z.array(ToolImage).optional(),
-  /** File and line of the user's code that threw, where the tool is a function that did; the policy does not see it. */
+  /** File and line of the user's code that threw, if the tool is a function that did. The policy does not see it. */
   source: z.string().optional(),
 })
 export type ToolResult = z.infer<typeof ToolResult>

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { Sampling } from './sampling.ts'
 import { TrainingTask } from './task.ts'
 
-/** How long an attempt may take where nobody says it. */
+/** Default duration of an attempt. */
 export const defaultAttemptMs = 120_000
 
-/** What one rollout may use. Absent is unlimited, but for the defaults of the rollout runner. Queue time never counts. */
+/** Limits of one rollout. A missing one means unlimited, except for the defaults of the rollout runner. Queue time never counts. */
 export const RolloutLimits = z.strictObject({
   maxTurns: z.int().min(1).optional().describe('Turns of the policy in one rollout; a turn is a model call with its tool results.'),
   maxTokens: z.int().min(1).optional().describe('Tokens that the policy may sample in one rollout, over all its turns.'),
@@ -26,8 +26,8 @@ export const RolloutLimits = z.strictObject({
 export type RolloutLimits = z.infer<typeof RolloutLimits>
 
 /**
- * The job: run the agent once on a task. `key` is its name, unique within a run: the same key again is the same rollout. Records
- * and events of the rollout have the key as `rollout`, its RolloutState as `id`.
+ * A job to run the agent once on a task. `key` is its name, unique within a run; the same key means the same rollout. Records and events of
+ * the rollout have the key as `rollout`, its RolloutState as `id`.
  */
 export const RolloutRequest = z.strictObject({
   version: z.literal(1),
@@ -38,7 +38,7 @@ export const RolloutRequest = z.strictObject({
   split: z.string(),
   /** Training step that the rollout is for, or after which an evaluation is made. */
   step: z.int().min(0).optional(),
-  /** Kind of task, by which results are told apart; the task's data source by default. */
+  /** Kind of task, by which results are split. Default: the task's data source. */
   kind: z.string().optional(),
   policy: z.string(),
   sampling: Sampling,

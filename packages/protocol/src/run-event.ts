@@ -5,7 +5,10 @@ import { FailureCount } from './report.ts'
 
 const at = { at: z.number() }
 
-/** Everything that a terminal, a log, a dashboard or metrics read of a run. `at` is Unix milliseconds; the `version` of `run-start` is that of all events up to the next. */
+/**
+ * The events of a run, from which terminal, log, dashboard and metrics are made. `at` is Unix milliseconds. The `version` of `run-start` is
+ * that of all events up to the next.
+ */
 export const RunEvent = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('run-start'),
@@ -40,9 +43,9 @@ export const RunEvent = z.discriminatedUnion('type', [
     ...at,
     group: z.string(),
     taskId: z.string(),
-    /** Of the samples that were started; `null` for one that has none. */
+    /** Rewards of the samples that were started; `null` for one that has none. */
     rewards: z.array(z.number().nullable()),
-    /** `solved`: the first samples of the group were, so that the rest was not started. */
+    /** `solved`: the first samples of the group were all solved, so the rest was not started. */
     why: z.enum(['full', 'solved']),
   }),
   z.strictObject({ type: z.literal('step-start'), ...at, step: z.int(), steps: z.int() }),
@@ -62,7 +65,7 @@ export const RunEvent = z.discriminatedUnion('type', [
     name: z.string(),
     step: z.int(),
     metrics: z.record(z.string(), z.number()),
-    /** Why rollouts failed, where some did. */
+    /** Reasons for failures, if rollouts failed. */
     failures: z.array(FailureCount).optional(),
   }),
   z.strictObject({ type: z.literal('checkpoint-saved'), ...at, step: z.int(), path: z.string(), best: z.boolean() }),
@@ -82,7 +85,7 @@ export const RunEvent = z.discriminatedUnion('type', [
     step: z.int(),
     reward: z.number().nullable(),
     messages: z.array(Message),
-    /** Of each message, the model that said it where that is not the policy. */
+    /** The model that wrote each message, if that is not the policy. */
     models: z.array(z.string().nullable()).optional(),
   }),
   z.strictObject({ type: z.literal('warning-raised'), ...at, code: z.string(), message: z.string() }),

@@ -20,6 +20,6 @@ export const Sampling = z.strictObject({
 })
 export type Sampling = z.infer<typeof Sampling>
 
-/** Which logprob an engine reports: log-softmax of logits / temperature before truncation, after it, or of the bare logits. */
+/** The logprob that an engine reports: log-softmax of logits / temperature before truncation, after it, or of the bare logits. */
 export const LogprobKind = z.enum(['temperature', 'processed', 'raw'])
 export type LogprobKind = z.infer<typeof LogprobKind>

@@ -7,13 +7,13 @@ const hourMs = 3_600_000
 
 /** Asks a gateway for the URLs of one attempt, for agents that run anywhere and in any language. */
 export const SessionOpening = z.strictObject({
-  /** Names the record; a random one when absent. */
+  /** Name of the record. Default: random. */
   rollout: z.string().min(1).max(512).optional(),
   attempt: z.int().min(0).default(0),
-  /** Part of the random key, with `sample`: equal ones sample equal tokens. The rollout's name when absent. */
+  /** With `sample`, part of the random key: equal ones sample equal tokens. Default: the rollout's name. */
   taskId: z.string().min(1).max(512).optional(),
   sample: z.int().min(0).default(0),
-  /** Model that serves agents without one of their own; the gateway's default when absent. */
+  /** Model for agents without one of their own. Default: the gateway's default. */
   policy: z.string().min(1).optional(),
   sampling: Sampling.extend({ maxTokens: z.int().min(1).default(1024) }).prefault({}),
   agents: z
@@ -27,7 +27,7 @@ export const SessionOpening = z.strictObject({
   /** US dollars spent on frozen models. */
   maxCost: z.number().min(0).optional(),
   maxFrozenTokens: z.int().min(0).optional(),
-  /** The URLs end by themselves after this. */
+  /** Milliseconds after which the URLs end by themselves. */
   timeoutMs: z
     .int()
     .min(1)
@@ -46,7 +46,7 @@ export const SessionOpened = z.strictObject({
 })
 export type SessionOpened = z.infer<typeof SessionOpened>
 
-/** What a session has recorded: so far, or for good once it is closed. */
+/** The record of a session: partial while it is open, final once it is closed. */
 export const SessionRecord = z.strictObject({
   version: z.literal(1),
   id: z.string().min(1),
@@ -54,7 +54,7 @@ export const SessionRecord = z.strictObject({
   rollout: z.string(),
   attempt: z.int().min(0),
   trajectories: z.array(Trajectory),
-  /** The first limit or policy failure met; `null` when none was. */
+  /** The first limit or policy failure of the session; `null` if there was none. */
   failure: ErrorRecord.nullable(),
 })
 export type SessionRecord = z.infer<typeof SessionRecord>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Why a sampled token was not trained. The list is closed: anything else is `unexplained`. */
+/** Reason why a sampled token was not trained. The list is closed: anything else is `unexplained`. */
 export const UntrainedReason = z.enum([
   'zero-variance-group',
   'group-of-one',
@@ -16,17 +16,17 @@ export const UntrainedReason = z.enum([
   'too-long',
   'not-scored',
   'unselected-by-trainer',
-  /** Of a call beside an agent's work, such as one for a title: by default one without tools, of an agent that has tools. */
+  /** Tokens of a call beside an agent's work, such as one for a title: by default a call without tools, of an agent that has tools. */
   'side-call',
-  /** Of a rollout that had ended when its run was stopped, and that no step or evaluation had used: a run that is resumed uses it. */
+  /** Tokens of a rollout that had ended when its run was stopped, and that no step or evaluation had used. A resumed run uses it. */
   'in-flight',
   'lost-record',
 ])
 export type UntrainedReason = z.infer<typeof UntrainedReason>
 
 /**
- * Accounts for every token the policy sampled. `sampled` is counted in the sampler and
- * `trained` in the loss; the reasons come from the assembly of samples in between.
+ * Accounts for every token that the policy sampled. `sampled` is counted in the sampler and `trained` in the loss. The reasons come from
+ * the assembly of samples in between.
  */
 export const TokenLedger = z.strictObject({
   version: z.literal(1),
@@ -35,12 +35,12 @@ export const TokenLedger = z.strictObject({
   untrained: z.partialRecord(UntrainedReason, z.int().min(0)),
   /** `sampled - trained - sum(untrained)`; not zero means that tokens were lost or counted twice. */
   unexplained: z.int(),
-  /** Sampled tokens of groups whose rewards differ, and how many of these were trained. */
+  /** Sampled tokens of groups whose rewards differ, and the trained part of them. */
   withVariance: z.strictObject({ sampled: z.int().min(0), trained: z.int().min(0) }),
 })
 export type TokenLedger = z.infer<typeof TokenLedger>
 
-/** The sampled tokens of one agent. What attempts without a result sampled is in `sampled` alone. */
+/** The sampled tokens of one agent. Tokens of attempts without a result are only in `sampled`. */
 export const AgentTokens = z.strictObject({
   sampled: z.int().min(0),
   trained: z.int().min(0),

@@ -37,6 +37,6 @@ export const WeightVersionSpan = z.strictObject({
 })
 export type WeightVersionSpan = z.infer<typeof WeightVersionSpan>
 
-/** An update fell into a completion and nobody can say at which token: it was sampled by weights between these versions. */
+/** Marks a completion that an update fell into at an unknown token. Weights between these versions sampled it. */
 export const MixedVersions = z.strictObject({ lowest: z.int().min(0), highest: z.int().min(0) })
 export type MixedVersions = z.infer<typeof MixedVersions>

@@ -23,7 +23,7 @@ export const TrainingSample = z.strictObject({
     attempt: z.int().min(0),
     taskId: z.string(),
     sample: z.int().min(0),
-    /** Turn indices of the branch, root first. */
+    /** Turn indices of the branch, from the root on. */
     turns: z.array(z.int().min(0)),
   }),
 })

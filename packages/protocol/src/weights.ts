@@ -1,20 +1,23 @@
 import { z } from 'zod'
 import { ErrorRecord } from './episode.ts'
 
-/** Asks a gateway to bring new weights to the servers of a model, or to take those that are there already as a new version. */
+/** Asks a gateway to load new weights into the servers of a model, or to count their present ones as a new version. */
 export const WeightPublication = z.strictObject({
-  /** Above every version before it; without `directory` it may be the last one again. */
+  /** Higher than every version before it. Without `directory` it may repeat the last one. */
   version: z.int().min(0),
-  /** Folder that the servers read, under its path on their machines. Absent: they have the weights already. */
+  /** Folder that the servers read, by its path on their machines. Absent if they have the weights already. */
   directory: z.string().min(1).optional(),
-  /** The folder is a LoRA adapter of this name; the base weights where absent. */
+  /** Name of the LoRA adapter in the folder. Default: the base weights. */
   policy: z.string().min(1).max(512).optional(),
-  /** `drain` (default): calls in flight end first. `keep`: they wait and go on with the new weights. `abort`: they are cut. */
+  /**
+   * Treatment of calls in flight. `drain` (default): they end first. `keep`: they wait and continue with the new weights. `abort`: they are
+   * cut off.
+   */
   inFlight: z.enum(['drain', 'keep', 'abort']).optional(),
 })
 export type WeightPublication = z.infer<typeof WeightPublication>
 
-/** What came of a publication, server by server. */
+/** Outcome of a publication for each server. */
 export const WeightReport = z.strictObject({
   version: z.int().min(0),
   policy: z.string().nullable(),
@@ -22,9 +25,9 @@ export const WeightReport = z.strictObject({
   replicas: z.array(
     z.strictObject({
       server: z.string(),
-      /** Largest |sampled - recomputed| logprob; `null` where nothing was compared. */
+      /** Largest |sampled - recomputed| logprob; `null` if nothing was compared. */
       difference: z.number().nullable(),
-      /** Why the server takes no calls now; `null` where it has the weights. */
+      /** Reason why the server takes no calls; `null` if it has the weights. */
       error: ErrorRecord.nullable(),
     }),
   ),
