@@ -1,6 +1,6 @@
 import type { TrainerCheck, TrainerFeature } from '@aworld-train/core'
 import { trainerChecks } from '@aworld-train/testing'
-import { trainerFacts } from '../packages/aworld-train/src/driven-trainers.ts'
+import { trainerFacts } from '../packages/aworld-train/src/python-trainers.ts'
 import { generatedNote, tableLines } from './markdown.ts'
 import { featureTitles, termLines } from './works-with.ts'
 

@@ -3,8 +3,8 @@ import { ArealSettings } from '@aworld-train/trainer-areal'
 import { SwiftSettings } from '@aworld-train/trainer-swift'
 import { TrlSettings } from '@aworld-train/trainer-trl'
 import { VerlSettings } from '@aworld-train/trainer-verl'
-import { DrivenSettings } from '@aworld-train/training'
-import { trainerFacts } from '../packages/aworld-train/src/driven-trainers.ts'
+import { TrainerSettings } from '@aworld-train/training'
+import { trainerFacts } from '../packages/aworld-train/src/python-trainers.ts'
 import { type SettingTerm, settingTerms, type TrainerColumn } from '../packages/aworld-train/src/setting-terms.ts'
 import { tableLines } from './markdown.ts'
 
@@ -40,7 +40,7 @@ export const guides: Readonly<Record<Exclude<ListedTrainer, 'local'>, string>> =
 }
 
 const ownKeysIn = (settings: { readonly shape: object }) =>
-  Object.keys(settings.shape).flatMap((key) => (key in DrivenSettings.shape ? [] : [`\`aworldTrain.${key}\``]))
+  Object.keys(settings.shape).flatMap((key) => (key in TrainerSettings.shape ? [] : [`\`aworldTrain.${key}\``]))
 
 /** Keys that stand in no configuration but that of one trainer. */
 const ownKeys: Readonly<Record<ListedTrainer, readonly string[]>> = {

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { trainerFacts } from '../packages/aworld-train/src/driven-trainers.ts'
+import { trainerFacts } from '../packages/aworld-train/src/python-trainers.ts'
 import { trainersPage } from '../scripts/trainers-page.ts'
 
 it('a trainer of which the page says that it sits the exam has a test in which it does', async () => {

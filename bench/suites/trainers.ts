@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RunReport } from '@aworld-train/protocol'
-import { drivenTrainers } from 'aworld-train'
+import { pythonTrainers } from 'aworld-train'
 import { startSkyrl } from '../../test/trainers/tinker/start-skyrl.ts'
 import { type BenchRow, type BenchSuite, resultName, spreadOf } from '../suite.ts'
 import { type Curve, drawCurves } from '../trainers/draw-curves.ts'
@@ -13,7 +13,7 @@ import { type Curve, drawCurves } from '../trainers/draw-curves.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const example = join(root, 'examples/periodic-table')
 const environment = (name: string) => join(root, '.aworld-train/python', name)
-const names: readonly string[] = ['local', ...drivenTrainers.map(({ name }) => name), 'tinker']
+const names: readonly string[] = ['local', ...pythonTrainers.map(({ name }) => name), 'tinker']
 
 /**
  * The main example with each trainer, its curves in one picture: `npm run bench -- trainers [NAME or RUN…]`. A name trains; the folder of a
@@ -46,7 +46,7 @@ async function train(name: string): Promise<RunReport | string> {
     if (!existsSync(environment('skyrl')))
       return 'tinker is left out: TINKER_BASE_URL names no service, and there is no SkyRL here; npm run test:trainers -- tinker installs it.'
     variables['TINKER_BASE_URL'] = stack.use(await startSkyrl(join(example, 'model'))).url
-  } else if (drivenTrainers.some((trainer) => trainer.name === name)) {
+  } else if (pythonTrainers.some((trainer) => trainer.name === name)) {
     const python = join(environment(name), 'bin/python')
     if (!existsSync(python))
       return `${name} is left out: it has no Python in .aworld-train/python/${name}; npm run aworld-train -- setup ${name} makes it.`

@@ -5,9 +5,9 @@ import {
   Agent,
   AgentTrainer,
   type AgentTrainerOptions,
-  DrivenProcessor,
   gaiaRewardFunc,
   loadDataset,
+  PythonTrainerProcessor,
   questionScorer,
   TrainError,
   TrainerProcessor,
@@ -143,7 +143,7 @@ export const trainerRows: readonly ParityRow[] = [
     check() {
       const trainer = new AgentTrainer({ agent })
       assert.equal(trainer.trainEngineName, 'verl')
-      assert(trainer.trainProcessor instanceof DrivenProcessor)
+      assert(trainer.trainProcessor instanceof PythonTrainerProcessor)
       assert.equal(trainer.trainProcessor.trainer.name, 'verl')
     },
   },
@@ -304,7 +304,7 @@ export const trainerRows: readonly ParityRow[] = [
     check() {
       for (const name of ['areal', 'swift']) {
         const trainer = new AgentTrainer({ agent, trainEngineName: name })
-        assert(trainer.trainProcessor instanceof DrivenProcessor)
+        assert(trainer.trainProcessor instanceof PythonTrainerProcessor)
         assert.equal(trainer.trainProcessor.trainer.name, name)
       }
     },

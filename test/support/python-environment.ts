@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { DrivenTrainer } from '@aworld-train/core'
+import type { PythonTrainer } from '@aworld-train/core'
 import { makeEnvironment, makeTrainerEnvironment } from '@aworld-train/python-bridge'
 import { arealTrainer } from '@aworld-train/trainer-areal'
 import { swiftTrainer } from '@aworld-train/trainer-swift'
@@ -54,7 +54,7 @@ export const arealEnvironment = () => environmentOf(arealTrainer)
 /** The interpreter that `aworld-train setup swift --torch cpu` makes for this repository. */
 export const swiftEnvironment = () => environmentOf(swiftTrainer)
 
-async function environmentOf({ name, python: requirements }: Pick<DrivenTrainer, 'name' | 'python'>): Promise<string> {
+async function environmentOf({ name, python: requirements }: Pick<PythonTrainer, 'name' | 'python'>): Promise<string> {
   const { python } = await makeTrainerEnvironment(requirements, { directory: join(environments, name), torch: 'cpu' })
   return python
 }

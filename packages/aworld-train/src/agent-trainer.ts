@@ -13,16 +13,16 @@ import {
 import type { AgentTrainerOptions } from './agent-trainer-options.ts'
 import { type AworldTrainerOptions, readTrainerOptions } from './aworld/trainer-options.ts'
 import { takesRunOptions } from './checks/planning-trainer.ts'
-import { drivenProcessor } from './driven-processor.ts'
-import { drivenTrainers } from './driven-trainers.ts'
 import type { TrainableAgent } from './load/load-agent.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
 import { TinkerTrainer } from './local/tinker-trainer.ts'
 import { progressLines } from './progress-lines.ts'
+import { pythonTrainerProcessor } from './python-trainer-processor.ts'
+import { pythonTrainers } from './python-trainers.ts'
 import { createRunDashboard, type RunDashboard } from './run-dashboard.ts'
 
 const registry = createTrainerRegistry([
-  ...drivenTrainers.map((trainer) => [trainer.name, drivenProcessor(trainer)] as const),
+  ...pythonTrainers.map((trainer) => [trainer.name, pythonTrainerProcessor(trainer)] as const),
   ['local', LocalTrainer],
   ['tinker', TinkerTrainer],
 ])

@@ -5,9 +5,9 @@ import type { TrainingTask } from '@aworld-train/protocol'
 import { createOpenLoop, LocalConfig, parseLocalConfig, requireTrainable, type SettingName, setAt } from '@aworld-train/training'
 import { describe, expect, it, test } from 'vitest'
 import { z } from 'zod'
-import { drivenTrainers } from './driven-trainers.ts'
 import { tinkerPolicy } from './policies/tinker-policy.ts'
 import { trainerSections } from './policies/trainer-sections.ts'
+import { pythonTrainers } from './python-trainers.ts'
 import { type SettingTerm, settingTerms, type TrainerColumn } from './setting-terms.ts'
 
 const names = Object.keys(settingTerms) as SettingName[]
@@ -63,7 +63,7 @@ it('has every setting of the configuration, and no other', () => {
   expect(names.toSorted()).toEqual([...schemas.keys()].toSorted())
 })
 
-describe.each(drivenTrainers)('$name', ({ name: trainer, readConfig }) => {
+describe.each(pythonTrainers)('$name', ({ name: trainer, readConfig }) => {
   it('reads, refuses or notes every setting, as the table says', async () => {
     const read = async (configuration: object) => {
       const {
@@ -135,7 +135,7 @@ test('the sources of the trainer in the box name every setting that it reads', (
   const sources = ['training/src/loop', 'training/src/reward', 'rollout/src', 'gateway/src', 'run/src', 'aworld-train/src'].flatMap(
     (folder) =>
       readdirSync(join(packages, folder), { recursive: true, encoding: 'utf8' })
-        .filter((file) => file.endsWith('.ts') && !/\.test\.|setting-terms|^driven|hugging-face|testing/.test(file))
+        .filter((file) => file.endsWith('.ts') && !/\.test\.|setting-terms|^trainer-|hugging-face|testing/.test(file))
         .map((file) => readFileSync(join(packages, folder, file), 'utf8')),
   )
   const words = new Set(sources.flatMap((source) => source.match(/\w+/g) ?? []))

@@ -44,7 +44,7 @@ export { GrowingTokens } from './trajectory/growing-tokens.ts'
 export { isInfrastructureFailure } from './trajectory/infrastructure-failure.ts'
 export { messageModels } from './trajectory/message-models.ts'
 export { plainTrajectory } from './trajectory/plain-trajectory.ts'
-export { type DriverRow, type DriverRowAssembly, type DriverRowOptions, toDriverRows } from './trajectory/to-driver-rows.ts'
+export { type TrainerRow, type TrainerRowAssembly, type TrainerRowOptions, toTrainerRows } from './trajectory/to-trainer-rows.ts'
 export {
   type BranchCandidate,
   type SampleAssembly,

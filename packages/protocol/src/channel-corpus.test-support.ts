@@ -1,9 +1,9 @@
-import type { ChannelArrays, DriverMessage, ServiceMessage } from './index.ts'
+import type { ChannelArrays, ServiceMessage, TrainerClientMessage } from './index.ts'
 
 /** A message of the channel, with its arrays. */
 export interface GoldenMessage {
-  readonly from: 'driver' | 'service'
-  readonly message: DriverMessage | ServiceMessage
+  readonly from: 'client' | 'service'
+  readonly message: TrainerClientMessage | ServiceMessage
   readonly arrays: ChannelArrays
 }
 
@@ -162,9 +162,9 @@ const messages: Readonly<Record<string, Omit<GoldenMessage, 'from'>>> = {
   error: { message: { type: 'error', message: 'A message cannot be read.' }, arrays: {} },
 }
 
-const fromDriver = new Set(['hello', 'files', 'submit', 'cancel', 'generated', 'generate-failed', 'weights', 'accepted', 'refused'])
+const fromClient = new Set(['hello', 'files', 'submit', 'cancel', 'generated', 'generate-failed', 'weights', 'accepted', 'refused'])
 
 /** One message of every kind and every edge of the format, by the name of its corpus file. */
 export const goldenMessages: Readonly<Record<string, GoldenMessage>> = Object.fromEntries(
-  Object.entries(messages).map(([name, golden]) => [name, { from: fromDriver.has(golden.message.type) ? 'driver' : 'service', ...golden }]),
+  Object.entries(messages).map(([name, golden]) => [name, { from: fromClient.has(golden.message.type) ? 'client' : 'service', ...golden }]),
 )

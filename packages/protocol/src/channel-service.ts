@@ -30,7 +30,7 @@ export type ChannelWelcome = z.infer<typeof ChannelWelcome>
 export const ChannelReady = z.strictObject({ type: z.literal('ready') })
 export type ChannelReady = z.infer<typeof ChannelReady>
 
-/** The driver is not served; the connection closes with 4000. */
+/** The trainer client is not served; the connection closes with 4000. */
 export const ChannelRejected = z.strictObject({ type: z.literal('rejected'), error: ChannelFailure })
 export type ChannelRejected = z.infer<typeof ChannelRejected>
 
@@ -109,7 +109,7 @@ export type ChannelResult = z.infer<typeof ChannelResult>
 export const ChannelError = z.strictObject({ type: z.literal('error'), message: z.string() })
 export type ChannelError = z.infer<typeof ChannelError>
 
-/** What the service says to a driver. */
+/** What the service says to a trainer client. */
 export const ServiceMessage = z.discriminatedUnion('type', [
   ChannelWelcome,
   ChannelReady,

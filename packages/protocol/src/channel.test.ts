@@ -7,17 +7,17 @@ import {
   type ChannelArrays,
   type ChannelFrame,
   channelKey,
-  DriverMessage,
   decodeChannelFrame,
   encodeChannelFrame,
   parseChannelKey,
   ServiceMessage,
+  TrainerClientMessage,
 } from './index.ts'
 
 const corpus = fileURLToPath(new URL('../corpus/channel/', import.meta.url))
 
 interface GoldenFrame {
-  readonly from: 'driver' | 'service'
+  readonly from: 'client' | 'service'
   readonly message: Record<string, unknown>
   readonly arrays: readonly { readonly name: string; readonly type: 'int32' | 'float32' | 'uint8'; readonly values: readonly number[] }[]
   /** The content of a text frame. */
@@ -40,7 +40,7 @@ describe('the corpus of golden frames', () => {
   it('has one frame of every message', () => {
     expect(readdirSync(corpus).sort()).toEqual(names.map((name) => `${name}.json`).sort())
     const types = new Set(names.map((name) => goldenMessages[name]!.message.type))
-    const schemaTypes = [DriverMessage, ServiceMessage].flatMap(({ options }) => options.map((option) => option.shape.type.value))
+    const schemaTypes = [TrainerClientMessage, ServiceMessage].flatMap(({ options }) => options.map((option) => option.shape.type.value))
     expect([...types].sort()).toEqual([...schemaTypes].sort())
   })
 
@@ -55,7 +55,7 @@ describe('the corpus of golden frames', () => {
     const decoded = decodeChannelFrame(golden.text ?? Buffer.from(golden.hex!, 'hex'))
     expect(decoded.message).toEqual(golden.message)
     expect(plain(decoded.arrays)).toEqual(golden.arrays)
-    const schema = from === 'driver' ? DriverMessage : ServiceMessage
+    const schema = from === 'client' ? TrainerClientMessage : ServiceMessage
     expect(schema.parse(decoded.message)).toEqual(message)
     expect(schema.safeParse({ ...decoded.message, surprise: 1 }).success).toBe(false)
   })

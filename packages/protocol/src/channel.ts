@@ -1,15 +1,15 @@
 import { z } from 'zod'
 
-/** Version of the channel: a driver and a service that name another one refuse each other. */
+/** Version of the channel: a trainer client and a service that name another one refuse each other. */
 export const channelProtocol = 1
 
-/** Where a driver's WebSocket goes, on the port of the rollout service. */
+/** Where a trainer client's WebSocket goes, on the port of the rollout service. */
 export const channelPath = '/v1/channel'
 
-/** Close codes of the channel: the driver is not served, a message cannot be read, the same worker has connected again. */
+/** Close codes of the channel: the trainer client is not served, a message cannot be read, the same worker has connected again. */
 export const channelCloseCodes = { rejected: 4000, unreadable: 4001, replaced: 4002 } as const
 
-/** A failure as it crosses the channel; `code` is one of the catalogue, or the driver's own. */
+/** A failure as it crosses the channel; `code` is one of the catalogue, or the trainer client's own. */
 export const ChannelFailure = z.strictObject({ code: z.string().min(1), message: z.string(), retryable: z.boolean() })
 export type ChannelFailure = z.infer<typeof ChannelFailure>
 

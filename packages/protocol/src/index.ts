@@ -1,6 +1,6 @@
 export * from './attempt.ts'
 export * from './channel.ts'
-export * from './channel-driver.ts'
+export * from './channel-client.ts'
 export * from './channel-frame.ts'
 export * from './channel-key.ts'
 export * from './channel-service.ts'

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { Logprobs, LossMask, TokenIds, WeightVersionSpan } from './tokens.ts'
 
 /**
- * One branch of an episode, token by token: what a learner of ours trains on and what `export` writes. A driver gets
- * the same branch over the channel as a `DriverRow`. All arrays have the length of `tokenIds`; `rolloutLogprobs` is 0 where the
+ * One branch of an episode, token by token: what a learner of ours trains on and what `export` writes. A trainer client gets
+ * the same branch over the channel as a `TrainerRow`. All arrays have the length of `tokenIds`; `rolloutLogprobs` is 0 where the
  * policy did not sample. `advantage: null` is "not computed here", `0` is "no gradient".
  */
 export const TrainingSample = z.strictObject({

@@ -32,35 +32,6 @@ export {
 } from './directory/run-accounts.ts'
 export { inRunDirectory, type RunDirectory, type RunDirectoryRequest } from './directory/run-directory.ts'
 export { removeUnfinished, runVersions } from './directory/run-files.ts'
-export { type CheckTorchOptions, checkTorch } from './driven/check-torch.ts'
-export {
-  type CheckedTraining,
-  checkDrivenReward,
-  checkDrivenTraining,
-  type DrivenInputs,
-  findTrainerPython,
-} from './driven/check-training.ts'
-export { type DiagnoseOptions, diagnoseTrainer, toProblem } from './driven/diagnose.ts'
-export { type DryRunReport, dryRun } from './driven/dry-run.ts'
-export {
-  inertTermNotes,
-  type ModuleConfig,
-  type ModuleConfigParts,
-  type ModulePlan,
-  type ModulePlanParts,
-  type ModuleSettings,
-  type RenderedTerms,
-  type ResponseTokens,
-  toModuleConfig,
-  toModulePlan,
-} from './driven/module-config.ts'
-export { contextLengthOf } from './driven/plan-start.ts'
-export { createDrivenProgress, type DrivenProgress, type DrivenStep } from './driven/progress.ts'
-export { type DrivenRunState, drivenStateKey, runDrivenTraining } from './driven/run-driven-training.ts'
-export { type MetricNames, timedMetricsReader } from './driven/timed-metrics.ts'
-export { toCheck } from './driven/to-check.ts'
-export type { DrivenTrainingPlan, Driver } from './driven/training-plan.ts'
-export { type DrawnOrderOptions, drawnOrder, moduleCommand, type PlanFilesOptions, writePlanFiles } from './driven/write-plan-files.ts'
 export { type KeptCheckpoint, watchCollapse } from './events/collapse-watch.ts'
 export { createEpisodeSampler } from './events/episode-sampler.ts'
 export { createFailureTally, type FailureTally } from './events/failure-tally.ts'
@@ -105,7 +76,7 @@ export { runWarmUp, type WarmUp, type WarmUpRequest } from './inputs/warm-up.ts'
 export type * from './ledger/read-ledger.ts'
 export { readLedger } from './ledger/read-ledger.ts'
 export { type IncarnationRecord, lastStandingSteps, standingBatches } from './ledger/standing-batches.ts'
-export { type DrivenTokenLedger, type TokenLedgerInput, toTokenLedger } from './ledger/to-token-ledger.ts'
+export { type TokenLedgerInput, type TrainerTokenLedger, toTokenLedger } from './ledger/to-token-ledger.ts'
 export { collectProblems, type ProblemCollection } from './preflight/collect-problems.ts'
 export {
   answeredTask,
@@ -117,4 +88,39 @@ export {
   scoreReference,
 } from './preflight/preflight.ts'
 export { referenceEpisode } from './preflight/reference-episode.ts'
+export { type CheckTorchOptions, checkTorch } from './python-trainer/check-torch.ts'
+export {
+  type CheckedTraining,
+  checkPythonTraining,
+  checkTrainerReward,
+  findTrainerPython,
+  type TrainingInputs,
+} from './python-trainer/check-training.ts'
+export { type DiagnoseOptions, diagnoseTrainer, toProblem } from './python-trainer/diagnose.ts'
+export { type DryRunReport, dryRun } from './python-trainer/dry-run.ts'
+export {
+  inertTermNotes,
+  type ModuleConfig,
+  type ModuleConfigParts,
+  type ModulePlan,
+  type ModulePlanParts,
+  type ModuleSettings,
+  type RenderedTerms,
+  type ResponseTokens,
+  toModuleConfig,
+  toModulePlan,
+} from './python-trainer/module-config.ts'
+export { contextLengthOf } from './python-trainer/plan-start.ts'
+export { createTrainerProgress, type TrainerProgress, type TrainerStep } from './python-trainer/progress.ts'
+export { runPythonTraining, type TrainerRunState, trainerStateKey } from './python-trainer/run-python-training.ts'
+export { type MetricNames, timedMetricsReader } from './python-trainer/timed-metrics.ts'
+export { toCheck } from './python-trainer/to-check.ts'
+export type { PythonTrainingPlan, Trainer } from './python-trainer/training-plan.ts'
+export {
+  type DrawnOrderOptions,
+  drawnOrder,
+  moduleCommand,
+  type PlanFilesOptions,
+  writePlanFiles,
+} from './python-trainer/write-plan-files.ts'
 export type { RunOptions } from './run-options.ts'

@@ -1,4 +1,4 @@
-import type { DrivenTrainer } from '@aworld-train/core'
+import type { PythonTrainer } from '@aworld-train/core'
 import { arealFacts } from './areal-facts.ts'
 import { checkMachine } from './check-machine.ts'
 import type { ArealConfig, ArealPlan } from './config/areal-config.ts'
@@ -12,8 +12,8 @@ import { arealCheckpoints } from './run/checkpoints.ts'
 import { readArealMetrics } from './run/step-metrics.ts'
 import { writeRunFiles } from './run/write-run-files.ts'
 
-/** AReaL, driven: its configuration is that of its YAML, its process one, and its rollouts are sampled by vLLM or SGLang, or by the bridge's own server. */
-export const arealTrainer: DrivenTrainer<ArealSettings, ArealConfig, ArealPlan> = {
+/** AReaL as a `PythonTrainer`: its configuration is that of its YAML, its process one, and its rollouts are sampled by vLLM or SGLang, or by the bridge's own server. */
+export const arealTrainer: PythonTrainer<ArealSettings, ArealConfig, ArealPlan> = {
   name: 'areal',
   python: arealPython,
   keys: {

@@ -1,4 +1,4 @@
-import type { DrivenCheck, MachineOptions } from '@aworld-train/core'
+import type { MachineCheck, MachineOptions } from '@aworld-train/core'
 import { checkTorch } from '@aworld-train/run'
 import { askAreal } from './config/ask-areal.ts'
 import { arealPython } from './python/areal-python.ts'
@@ -7,7 +7,7 @@ import { arealPython } from './python/areal-python.ts'
 const least = { train_dataset: { batch_size: 1 }, gconfig: { n_samples: 2 }, actor: { ppo_n_minibatches: 1 } }
 
 /** Checks that torch, AReaL and the bridge can be imported. AReaL's classes were asked about the needs of a plan. */
-export const checkMachine = ({ python, env, signal }: MachineOptions & { readonly python: string | null }): AsyncGenerator<DrivenCheck> =>
+export const checkMachine = ({ python, env, signal }: MachineOptions & { readonly python: string | null }): AsyncGenerator<MachineCheck> =>
   checkTorch({
     framework: arealPython,
     title: 'AReaL',

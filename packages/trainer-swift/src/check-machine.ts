@@ -1,11 +1,11 @@
-import type { DrivenCheck, MachineOptions } from '@aworld-train/core'
+import type { MachineCheck, MachineOptions } from '@aworld-train/core'
 import { checkTorch } from '@aworld-train/run'
 import { swiftFramework } from './config/swift-config.ts'
 import { swiftPython } from './python/swift-python.ts'
 import { firstGpu } from './run/swift-variables.ts'
 
 /** Checks that torch can be imported, and then swift and the bridge. */
-export const checkMachine = ({ python, env, signal }: MachineOptions & { readonly python: string | null }): AsyncGenerator<DrivenCheck> =>
+export const checkMachine = ({ python, env, signal }: MachineOptions & { readonly python: string | null }): AsyncGenerator<MachineCheck> =>
   checkTorch({
     framework: swiftPython,
     title: 'ms-swift',

@@ -1,4 +1,4 @@
-import type { DrivenTrainer } from '@aworld-train/core'
+import type { PythonTrainer } from '@aworld-train/core'
 import { createGrpoConsoleReader, grpoCheckpoints, planGrpo, readGrpoConfig, readGrpoMetrics, writeGrpoFiles } from '@aworld-train/run'
 import { checkMachine } from './check-machine.ts'
 import { type SwiftConfig, type SwiftPlan, swiftFramework } from './config/swift-config.ts'
@@ -7,8 +7,8 @@ import { swiftPython } from './python/swift-python.ts'
 import { swiftCommand } from './run/swift-command.ts'
 import { swiftFacts } from './swift-facts.ts'
 
-/** ms-swift, driven: its configuration is the arguments of `swift rlhf --rlhf_type grpo`, its process one, and the model that it trains samples. */
-export const swiftTrainer: DrivenTrainer<SwiftSettings, SwiftConfig, SwiftPlan> = {
+/** ms-swift as a `PythonTrainer`: its configuration is the arguments of `swift rlhf --rlhf_type grpo`, its process one, and the model that it trains samples. */
+export const swiftTrainer: PythonTrainer<SwiftSettings, SwiftConfig, SwiftPlan> = {
   name: 'swift',
   python: swiftPython,
   keys: {

@@ -1,4 +1,4 @@
-import type { DrivenCheck, DrivenPlan, MachineOptions } from '@aworld-train/core'
+import type { MachineCheck, MachineOptions, TrainerPlan } from '@aworld-train/core'
 import { probeGpuDriver } from '@aworld-train/python-bridge'
 import { checkTorch } from '@aworld-train/run'
 import { type TrlPlan, trlFramework } from './config/trl-config.ts'
@@ -11,7 +11,7 @@ export const checkMachine = ({
   python,
   env,
   signal,
-}: MachineOptions & { readonly plan: DrivenPlan | null; readonly python: string | null }): AsyncGenerator<DrivenCheck> =>
+}: MachineOptions & { readonly plan: TrainerPlan | null; readonly python: string | null }): AsyncGenerator<MachineCheck> =>
   checkTorch({
     framework: trlPython,
     title: 'TRL',

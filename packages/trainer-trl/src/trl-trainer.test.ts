@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DrivenStart } from '@aworld-train/core'
+import type { TrainerStart } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import type { TrlPlan } from './config/trl-config.ts'
 import { trlTrainer } from './trl-trainer.ts'
@@ -39,7 +39,7 @@ test.each([
   [{ CUDA_VISIBLE_DEVICES: '' }, ''],
 ])('of the GPUs of %j TRL sees "%s"', (inherited, gpu) => {
   const bridge = { bridgeDirectory: '/b', channelUrl: '', tokenFile: '', run: 'one', path: '/runs/one', incarnation: '', metricsFile: '' }
-  const { environment } = trlTrainer.command({} as TrlPlan, { python: 'python', bridge, inherited } as DrivenStart)
+  const { environment } = trlTrainer.command({} as TrlPlan, { python: 'python', bridge, inherited } as TrainerStart)
   expect(environment).toMatchObject({ CUDA_VISIBLE_DEVICES: gpu })
 })
 

@@ -1,4 +1,4 @@
-import type { DrivenTrainer } from '@aworld-train/core'
+import type { PythonTrainer } from '@aworld-train/core'
 import { createGrpoConsoleReader, grpoCheckpoints, planGrpo, readGrpoConfig, readGrpoMetrics, writeGrpoFiles } from '@aworld-train/run'
 import { checkMachine, lacks } from './check-machine.ts'
 import { type TrlConfig, type TrlPlan, trlFramework } from './config/trl-config.ts'
@@ -7,8 +7,8 @@ import { trlPython } from './python/trl-python.ts'
 import { trlCommand } from './run/trl-command.ts'
 import { trlFacts } from './trl-facts.ts'
 
-/** TRL, driven: its configuration is GRPOConfig's fields, its process one, and its rollouts are sampled by the model that it trains, or by vLLM. */
-export const trlTrainer: DrivenTrainer<TrlSettings, TrlConfig, TrlPlan> = {
+/** TRL as a `PythonTrainer`: its configuration is GRPOConfig's fields, its process one, and its rollouts are sampled by the model that it trains, or by vLLM. */
+export const trlTrainer: PythonTrainer<TrlSettings, TrlConfig, TrlPlan> = {
   name: 'trl',
   python: trlPython,
   keys: {

@@ -1,4 +1,4 @@
-import type { DrivenTrainer, ReadConfigOptions } from '@aworld-train/core'
+import type { PythonTrainer, ReadConfigOptions } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { formatOverride } from './config/hydra-override.ts'
 import { readWithVerl } from './config/installed-verl.ts'
@@ -17,8 +17,8 @@ import { verlCommand } from './run/verl-command.ts'
 import { createConsoleReader } from './run/verl-failures.ts'
 import { verlFacts } from './verl-facts.ts'
 
-/** verl, driven: its configuration is Hydra's, its processes are Ray's, its checkpoints are cut for its ranks. */
-export const verlTrainer: DrivenTrainer<VerlSettings, VerlConfig, VerlPlan> = {
+/** verl as a `PythonTrainer`: its configuration is Hydra's, its processes are Ray's, its checkpoints are cut for its ranks. */
+export const verlTrainer: PythonTrainer<VerlSettings, VerlConfig, VerlPlan> = {
   name: 'verl',
   python: verlPython,
   keys: {

@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TrainerSubject } from '@aworld-train/testing'
 import { verlTrainer } from '@aworld-train/trainer-verl'
-import { drivenSubject } from './driven-subject.ts'
+import { pythonTrainerSubject } from './python-trainer-subject.ts'
 import { examModel } from './train-exam.ts'
 
 export interface VerlSubjectOptions {
@@ -20,7 +20,7 @@ export const verlSubject = ({ python, folder }: VerlSubjectOptions): TrainerSubj
   advantageEpsilon: 1e-6,
   lossMean: 'token-mean',
   adamEpsilon: 1e-3,
-  ...drivenSubject({
+  ...pythonTrainerSubject({
     trainEngineName: 'verl',
     python,
     folder,

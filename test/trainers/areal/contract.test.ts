@@ -6,7 +6,7 @@ import { describeTrainer } from '@aworld-train/testing'
 import { arealTrainer } from '@aworld-train/trainer-areal'
 import { afterAll } from 'vitest'
 import { arealEnvironment } from '../../support/python-environment.ts'
-import { drivenSubject } from '../../support/trainer-exam/driven-subject.ts'
+import { pythonTrainerSubject } from '../../support/trainer-exam/python-trainer-subject.ts'
 import { examModel } from '../../support/trainer-exam/train-exam.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'aworld train areal exam-'))
@@ -20,7 +20,7 @@ describeTrainer('areal', {
   advantageEpsilon: 1e-5,
   lossMean: 'token-mean',
   adamEpsilon: 1e-3,
-  ...drivenSubject({
+  ...pythonTrainerSubject({
     trainEngineName: 'areal',
     python,
     folder,

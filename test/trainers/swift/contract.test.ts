@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describeTrainer } from '@aworld-train/testing'
 import { afterAll } from 'vitest'
 import { swiftEnvironment } from '../../support/python-environment.ts'
-import { drivenSubject } from '../../support/trainer-exam/driven-subject.ts'
+import { pythonTrainerSubject } from '../../support/trainer-exam/python-trainer-subject.ts'
 import { examModel } from '../../support/trainer-exam/train-exam.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'aworld train swift exam-'))
@@ -18,7 +18,7 @@ describeTrainer('swift', {
   // Swift's loss_type dapo.
   lossMean: 'token-mean',
   adamEpsilon: 1e-3,
-  ...drivenSubject({
+  ...pythonTrainerSubject({
     trainEngineName: 'swift',
     python: await swiftEnvironment(),
     folder,

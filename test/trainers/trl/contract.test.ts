@@ -6,7 +6,7 @@ import { describeTrainer } from '@aworld-train/testing'
 import { trlTrainer } from '@aworld-train/trainer-trl'
 import { afterAll } from 'vitest'
 import { trlEnvironment } from '../../support/python-environment.ts'
-import { drivenSubject } from '../../support/trainer-exam/driven-subject.ts'
+import { pythonTrainerSubject } from '../../support/trainer-exam/python-trainer-subject.ts'
 import { examModel } from '../../support/trainer-exam/train-exam.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'aworld train trl exam-'))
@@ -18,7 +18,7 @@ describeTrainer('trl', {
   // TRL's loss_type dapo.
   lossMean: 'token-mean',
   adamEpsilon: 1e-3,
-  ...drivenSubject({
+  ...pythonTrainerSubject({
     trainEngineName: 'trl',
     python: await trlEnvironment(),
     folder,

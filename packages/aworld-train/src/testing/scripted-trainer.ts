@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
 import type { ChannelPartition, Message } from '@aworld-train/protocol'
 import { loadDataset } from '@aworld-train/training'
-import { connectDriver } from '../../../rollout/src/testing/driver-client.ts'
+import { connectTrainerClient } from '../../../rollout/src/testing/trainer-client.ts'
 
 interface Faults {
   /** Kills this process in the middle of that step, once. */
@@ -46,7 +46,7 @@ const renderedIds = chat.createConversation().prepare({ messages, tools: [] }).p
 let version = 0
 let words = 'no'
 mkdirSync(ledger, { recursive: true })
-const driver = await connectDriver({
+const client = await connectTrainerClient({
   url: env('AWORLD_TRAIN_CHANNEL')
     .replace(/^ws/, 'http')
     .replace(/\/v1\/channel$/, ''),
@@ -76,7 +76,7 @@ function log(step: number, data: Record<string, number>): void {
 
 function submit(partition: ChannelPartition, step: number, task: (typeof train)[number], uid: string, sample: number) {
   const row = { prompt: [{ role: 'user', content: String(task.input) }], columns: { id: task.id } }
-  return driver.submit({ partition, step, uid, sample, row })
+  return client.submit({ partition, step, uid, sample, row })
 }
 
 async function validate(step: number): Promise<Record<string, number>> {
@@ -124,4 +124,4 @@ for (let step = first + 1; step <= steps; step++) {
   const mean = results.reduce((sum, { reward }) => sum + (reward ?? 0), 0) / results.length
   log(step, { 'critic/score/mean': mean, 'training/global_step': step, ...timing, ...validation })
 }
-await driver.close()
+await client.close()

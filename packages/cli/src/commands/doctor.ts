@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { checkTemplate } from '@aworld-train/chat'
 import { probeMachine } from '@aworld-train/engine-local'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
-import { type DoctorCheck, describeTinker, diagnose, drivenTrainers, type TrainingDefinition } from 'aworld-train'
+import { type DoctorCheck, describeTinker, diagnose, pythonTrainers, type TrainingDefinition } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { exitCodes } from '../exit-codes.ts'
@@ -20,7 +20,7 @@ export const doctor = defineCommand({
     template: z.string().optional().describe('check the tokenizer and chat template of this Hugging Face folder'),
     templateArguments: z.string().optional().describe('arguments of that template as a JSON object, such as {"enable_thinking": false}'),
     engine: z
-      .enum([...drivenTrainers.map(({ name }) => name), 'tinker'])
+      .enum([...pythonTrainers.map(({ name }) => name), 'tinker'])
       .optional()
       .describe('check what this trainer needs instead: its Python, GPUs, memory, disk and the bridge, or its service'),
     config: z
@@ -33,7 +33,7 @@ export const doctor = defineCommand({
   async run({ args, options, signal, output }) {
     const report = createCheckReport({ json: options.json ?? false, output })
     report.add(...nodeChecks())
-    const trainer = drivenTrainers.find(({ name }) => name === options.engine)
+    const trainer = pythonTrainers.find(({ name }) => name === options.engine)
     if (trainer === undefined && (options.config !== undefined || options.smoke))
       throw new TrainError('CONFIG_INVALID', '--config and --smoke are of a trainer in Python; add --engine, such as --engine verl.')
     if (trainer) {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
-import { AgentTrainer, type AgentTrainerOptions, drivenTrainers, type InferenceReport } from 'aworld-train'
+import { AgentTrainer, type AgentTrainerOptions, type InferenceReport, pythonTrainers } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { loadProject } from '../load-project.ts'
@@ -63,11 +63,11 @@ function weightsOf(path: string): Weights {
     const found = weightsIn(join(checkpoints, name))
     if (found) return found
   }
-  const driver = drivenTrainers.find((trainer) => trainer.checkpoints.resumable(checkpoints) > 0)
-  if (driver)
+  const trainer = pythonTrainers.find((each) => each.checkpoints.resumable(checkpoints) > 0)
+  if (trainer)
     throw new TrainError(
       'MODULE_INVALID',
-      `${folder} is a run with ${driver.name}, whose checkpoints are its own; write a model first: ${typedCommand(['export', path, '--what', 'model', '--to', 'model'])}`,
+      `${folder} is a run with ${trainer.name}, whose checkpoints are its own; write a model first: ${typedCommand(['export', path, '--what', 'model', '--to', 'model'])}`,
     )
   throw new TrainError('MODULE_INVALID', `${folder} holds neither a model (config.json) nor checkpoints; name a model folder or a run.`)
 }

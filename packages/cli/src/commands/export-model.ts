@@ -3,9 +3,9 @@ import { cp, mkdir } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { checkpointStateFiles } from '@aworld-train/engine-local'
 import { TrainError } from '@aworld-train/protocol'
-import { type DrivenRunState, drivenStateKey } from '@aworld-train/run'
+import { type TrainerRunState, trainerStateKey } from '@aworld-train/run'
 import { readRun } from '@aworld-train/store'
-import { drivenTrainers } from 'aworld-train'
+import { pythonTrainers } from 'aworld-train'
 import { writeTarget } from './write-target.ts'
 
 export interface ExportModelRequest {
@@ -22,15 +22,15 @@ export interface ExportModelRequest {
  * Writes a trained model of a run as a Hugging Face folder. A framework writes its own models; those of the engine in the box are copied.
  */
 export async function exportModel({ run, target, step, dtype, signal }: ExportModelRequest): Promise<void> {
-  const { driven, checkpoint, pointer } = readCheckpoint(run, step)
+  const { framework, checkpoint, pointer } = readCheckpoint(run, step)
   await writeTarget(target, () => mkdir(dirname(target), { recursive: true }))
   let exported: number
-  if (driven) {
-    const { checkpoints, model } = driven.state
-    const python = process.env['AWORLD_TRAIN_PYTHON'] ?? driven.state.python
+  if (framework) {
+    const { checkpoints, model } = framework.state
+    const python = process.env['AWORLD_TRAIN_PYTHON'] ?? framework.state.python
     const onLine = (line: string) => void process.stderr.write(`${line}\n`)
     exported = (
-      await driven.trainer.checkpoints.exportModel({
+      await framework.trainer.checkpoints.exportModel({
         python,
         checkpoints,
         step,
@@ -63,8 +63,8 @@ const isOfModel = (path: string) => !checkpointStateFiles.includes(basename(path
 function readCheckpoint(run: string, step: number | undefined) {
   const reader = readRun(run)
   try {
-    const [driven] = drivenTrainers.flatMap((trainer) => {
-      const state = reader.getState(drivenStateKey(trainer.name)) as DrivenRunState | undefined
+    const [framework] = pythonTrainers.flatMap((trainer) => {
+      const state = reader.getState(trainerStateKey(trainer.name)) as TrainerRunState | undefined
       return state ? [{ trainer, state }] : []
     })
     const newestWith = (file: string) => {
@@ -73,7 +73,7 @@ function readCheckpoint(run: string, step: number | undefined) {
       return chosen ? { step: chosen.step, path: chosen.checkpoint as string } : null
     }
     const pointed = newestWith('tinker.json')
-    return { driven, checkpoint: newestWith('config.json'), pointer: pointed && join(run, pointed.path, 'tinker.json') }
+    return { framework, checkpoint: newestWith('config.json'), pointer: pointed && join(run, pointed.path, 'tinker.json') }
   } finally {
     reader.close()
   }

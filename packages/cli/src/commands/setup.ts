@@ -1,13 +1,13 @@
 import { relative, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 import { makeTrainerEnvironment, setupFolder } from '@aworld-train/python-bridge'
-import { drivenTrainers } from 'aworld-train'
+import { pythonTrainers } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { typedCommand } from '../typed-command.ts'
 
-const names = drivenTrainers.map(({ name }) => name)
+const names = pythonTrainers.map(({ name }) => name)
 
 export const setup = defineCommand({
   arguments: [{ name: 'trainer', description: names.join(' or '), required: true }],
@@ -17,7 +17,7 @@ export const setup = defineCommand({
     torch: z.string().default('auto').describe('cpu, or a version of CUDA such as 13.0; auto reads the driver of this machine'),
   }),
   async run({ args, options, signal }) {
-    const trainer = drivenTrainers.find(({ name }) => name === args[0])
+    const trainer = pythonTrainers.find(({ name }) => name === args[0])
     if (!trainer)
       throw new TrainError('CONFIG_INVALID', `There is nothing to set up for "${args[0]}"; trainers in Python: ${names.join(', ')}.`)
     const directory = resolve(options.directory ?? setupFolder(trainer.name))

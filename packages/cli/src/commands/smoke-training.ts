@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
-import { type Driver, readLedger } from '@aworld-train/run'
+import { readLedger, type Trainer } from '@aworld-train/run'
 import {
   AgentTrainer,
   type AgentTrainerOptions,
@@ -13,7 +13,7 @@ import {
 } from 'aworld-train'
 
 export interface SmokeOptions {
-  readonly trainer: Driver
+  readonly trainer: Trainer
   /** Folder of the Python environment. */
   readonly projectDirectory: string
   readonly onCheck: (check: DoctorCheck) => void
@@ -52,7 +52,7 @@ export async function smokeTraining({ trainer, projectDirectory, onCheck, signal
 }
 
 interface TrainInput {
-  readonly trainer: Driver
+  readonly trainer: Trainer
   readonly model: string
   readonly folder: string
   readonly projectDirectory: string
@@ -61,17 +61,17 @@ interface TrainInput {
   readonly signal: AbortSignal
 }
 
-async function train({ trainer: driver, model, folder, projectDirectory, say, startedAt, signal }: TrainInput): Promise<RunReport> {
+async function train({ trainer: framework, model, folder, projectDirectory, say, startedAt, signal }: TrainInput): Promise<RunReport> {
   let ready = false
   const onEvent = (event: RunEvent) => {
     if (!ready && (event.type === 'rollout-start' || event.type === 'step-start')) {
       ready = true
-      say('start', true, `${driver.name} and the bridge were ready after ${seconds(performance.now() - startedAt)}`)
+      say('start', true, `${framework.name} and the bridge were ready after ${seconds(performance.now() - startedAt)}`)
     }
     if (event.type === 'step-end') say(`step ${event.step}`, true, stepText(event.metrics))
   }
   const trainer = await AgentTrainer.create({
-    ...definition(driver, model),
+    ...definition(framework, model),
     runPath: join(folder, 'runs'),
     baseDirectory: projectDirectory,
     fresh: true,
@@ -106,7 +106,7 @@ async function makeModel(directory: string): Promise<void> {
 }
 
 /** Two calls of one conversation, scored by the share of letters. */
-function definition(trainer: Driver, model: string): AgentTrainerOptions {
+function definition(trainer: Trainer, model: string): AgentTrainerOptions {
   return {
     name: 'smoke',
     trainEngineName: trainer.name,

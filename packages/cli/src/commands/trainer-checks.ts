@@ -1,12 +1,12 @@
 import { dirname, resolve } from 'node:path'
 import { errorMessage } from '@aworld-train/protocol'
-import { type Driver, diagnoseTrainer } from '@aworld-train/run'
-import { AgentTrainer, type DoctorCheck, type DrivenProcessor, trainerSections } from 'aworld-train'
+import { diagnoseTrainer, type Trainer } from '@aworld-train/run'
+import { AgentTrainer, type DoctorCheck, type PythonTrainerProcessor, trainerSections } from 'aworld-train'
 import { loadProject } from '../load-project.ts'
 import type { CheckReport } from './check-report.ts'
 
 export interface TrainerChecksOptions {
-  readonly trainer: Driver
+  readonly trainer: Trainer
   /** Folder or file of a project. Default: the working directory. */
   readonly project: string | undefined
   /** File of a configuration. Default: the project's. */
@@ -50,7 +50,7 @@ async function projectChecks(definition: ConstructorParameters<typeof AgentTrain
   try {
     const trainer = new AgentTrainer(definition)
     await trainer.validate()
-    const { notes = [], warnings = [] } = (trainer.trainProcessor as DrivenProcessor).plan?.findings ?? {}
+    const { notes = [], warnings = [] } = (trainer.trainProcessor as PythonTrainerProcessor).plan?.findings ?? {}
     return [
       { name, ok: true, message: 'agent, data, reward and configuration are there' },
       ...warnings.map((message) => ({ name, ok: true, warning: true, message })),

@@ -5,7 +5,7 @@ import { type ChatModel, chatMlTemplate, loadChatModel } from '@aworld-train/cha
 import { writeTinyModel } from '@aworld-train/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { filesHash } from '../../../rollout/src/channel/model-files.ts'
-import { connectDriver, type DriverCall } from '../../../rollout/src/testing/driver-client.ts'
+import { connectTrainerClient, type TrainerClientCall } from '../../../rollout/src/testing/trainer-client.ts'
 import { runServer } from './run-server.ts'
 
 let folder: string
@@ -72,7 +72,7 @@ async function serve(name: string, model: object, rollouts: object) {
   }
 }
 
-/** A driver of the tiny model that says `text` each time. */
+/** A trainer client of the tiny model that says `text` each time. */
 const say = (text: string) => () => ({ ids: [...chat.encode(text), 257] })
 
 test('a trainer with files of its own drives agents behind serve and scores by itself', async () => {
@@ -82,8 +82,8 @@ test('a trainer with files of its own drives agents behind serve and scores by i
   expect([(await openSession()).status, (await fetch(`${served.gateway}/ready`)).status]).toEqual([503, 503])
   const names = await readdir(join(folder, 'model'))
   const files = new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(folder, 'model', name))] as const)))
-  const calls: DriverCall[] = []
-  const driver = await connectDriver({
+  const calls: TrainerClientCall[] = []
+  const client = await connectTrainerClient({
     url: served.url,
     token: 'secret',
     renderedIds,
@@ -94,9 +94,9 @@ test('a trainer with files of its own drives agents behind serve and scores by i
       return say(calls.length === 1 ? 'First.' : 'Second.')()
     },
   })
-  expect(driver.welcome).toMatchObject({ needFiles: true, settings: { reward: 'native' } })
+  expect(client.welcome).toMatchObject({ needFiles: true, settings: { reward: 'native' } })
   expect([(await openSession()).status, (await fetch(`${served.gateway}/ready`)).status]).toEqual([201, 200])
-  const result = await driver.submit({ uid: 'a' })
+  const result = await client.submit({ uid: 'a' })
   expect(result).toMatchObject({ status: 'done', reward: null, answer: 'Second.', solution: 'Second.', turns: 2, omitted: {} })
   const [first, second] = calls
   expect(first).toMatchObject({ agent: 'agent', turn: 0, sampling: { maxTokens: 512 } })
@@ -107,7 +107,7 @@ test('a trainer with files of its own drives agents behind serve and scores by i
   for (const name of ['tokenizer.json', 'tokenizer_config.json'])
     expect(await readFile(join(folder, 'native', 'rollouts', 'tokenizer', name))).toEqual(files.get(name))
   expect(masked).toEqual([...chat.encode('First.'), 257, ...chat.encode('Second.'), 257])
-  await driver.close()
+  await client.close()
 })
 
 test('rewards of serve score rows with their own answers; a conversation ends where a row must', async () => {
@@ -117,11 +117,11 @@ test('rewards of serve score rows with their own answers; a conversation ends wh
     { reward: './reward.mjs#exact', agent: './long.mjs#agent' },
   )
   const hello = { limits: { maxPromptTokens: 512, maxResponseTokens: 100, contextLength: 2048 } }
-  const driver = await connectDriver({ url: served.url, token: 'secret', renderedIds, hello, sample: say('Yes.') })
-  expect(driver.welcome).toMatchObject({ needFiles: false, settings: { reward: 'service' } })
-  const result = await driver.submit({ uid: 'a', row: { rewardModel: { ground_truth: 'Yes.' } } })
+  const client = await connectTrainerClient({ url: served.url, token: 'secret', renderedIds, hello, sample: say('Yes.') })
+  expect(client.welcome).toMatchObject({ needFiles: false, settings: { reward: 'service' } })
+  const result = await client.submit({ uid: 'a', row: { rewardModel: { ground_truth: 'Yes.' } } })
   // The policy talked too long, so its last answer was cut or the call after it refused. That is worth 0, and every row still fits.
   expect(result).toMatchObject({ status: 'done', stopReason: 'context-overflow', reward: 0, rows: [{ reward: 0 }] })
   expect(result.rows[0]!.length - result.rows[0]!.promptLength).toBeLessThanOrEqual(100)
-  await driver.close()
+  await client.close()
 })

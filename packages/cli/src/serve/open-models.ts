@@ -11,7 +11,7 @@ import { keepTokenizer } from '@aworld-train/store'
 import { createFleets, type FleetOf, publishTo } from './open-fleets.ts'
 import type { ChannelModel, RemoteModel, ServeConfig, ServeModel } from './serve-config.ts'
 
-/** A model that drivers sample, with its settings. */
+/** A model that trainer clients sample, with its settings. */
 export interface OpenedChannel {
   readonly engine: ChannelEngine
   readonly settings: ChannelModel

@@ -93,7 +93,7 @@ function openClients(
   if (clients === null) return null
   const { maxCallsInFlight, maxKeptTurns } = clients
   const home = models.find(({ name }) => name === (defaultModel ?? models[0]!.name))!
-  // A driver samples only for the rollouts that it has submitted.
+  // A trainer client samples only for the rollouts that it has submitted.
   if (home.channel) return null
   return gateway.open({
     rollout: 'clients',

@@ -178,7 +178,7 @@ const FrozenModel = FrozenModelSettings.extend({ kind: z.literal('frozen').descr
   'A model of a third party, which is recorded as text and never trained.',
 )
 
-/** A model that a driver samples, which is a trainer in a process of its own: it connects to `/v1/channel` on the port of `rollouts`. */
+/** A model that a trainer client samples, which is a trainer in a process of its own: it connects to `/v1/channel` on the port of `rollouts`. */
 export const ChannelModel = z
   .strictObject({
     kind: z.literal('channel').describe('A model of a trainer that connects.'),

@@ -2,7 +2,7 @@ import { isAbsolute } from 'node:path'
 import { styleText } from 'node:util'
 import { describeFailure } from '@aworld-train/core'
 import type { EvaluationResult, RunReport, TokenLedger } from '@aworld-train/protocol'
-import { drivenTrainers } from 'aworld-train'
+import { pythonTrainers } from 'aworld-train'
 import { typedCommand, typedPath } from '../typed-command.ts'
 import { counted } from './counted.ts'
 import { curveMargin, renderCurve } from './curve.ts'
@@ -35,7 +35,7 @@ export function renderReport(report: RunReport, { project = [], columns }: Repor
     ['the run in the browser, down to the token', 'view', path],
     ['read an episode', 'replay', path],
     // The engine in the box samples only from its own checkpoints.
-    drivenTrainers.some(({ name }) => report.engine.split(' ')[0] === name)
+    pythonTrainers.some(({ name }) => report.engine.split(' ')[0] === name)
       ? ['the trained model as a Hugging Face folder', 'export', path, '--what', 'model', '--to', 'model']
       : ['pass@k of the trained policy', 'eval', ...project, '--checkpoint', path],
     ['training samples, token by token', 'export', path, '--to', 'samples.jsonl'],

@@ -27,7 +27,7 @@ export interface GenerateRequest {
   readonly random: RandomKey
   /** The same value for all calls of a rollout. Engines keep its KV cache or its replica. */
   readonly affinity: string
-  /** For engines that reach the policy through the driver that submitted the rollout. */
+  /** For engines that reach the policy through the trainer client that submitted the rollout. */
   readonly origin?: CallOrigin | undefined
   /** Name of the policy among those of one engine, such as a LoRA adapter. Absent for the base weights. */
   readonly policy?: string | undefined

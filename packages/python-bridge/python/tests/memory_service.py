@@ -25,7 +25,7 @@ class MemoryConnection:
 
     def __init__(self) -> None:
         self.to_service: asyncio.Queue[str | bytes | None] = asyncio.Queue()
-        self.to_driver: asyncio.Queue[str | bytes | TransportClosed] = asyncio.Queue()
+        self.to_client: asyncio.Queue[str | bytes | TransportClosed] = asyncio.Queue()
         self.last_heard = time.monotonic()
         self.answers_pings = True
         self._closed: TransportClosed | None = None
@@ -36,9 +36,9 @@ class MemoryConnection:
         self.to_service.put_nowait(data)
 
     async def receive(self) -> str | bytes:
-        if self._closed is not None and self.to_driver.empty():
+        if self._closed is not None and self.to_client.empty():
             raise self._closed
-        data = await self.to_driver.get()
+        data = await self.to_client.get()
         if isinstance(data, TransportClosed):
             raise data
         self.last_heard = time.monotonic()
@@ -62,11 +62,11 @@ class MemoryConnection:
         return frame
 
     def say(self, header: Mapping[str, Any], arrays: Mapping[str, array] | None = None) -> None:
-        self.to_driver.put_nowait(encode_frame(header, arrays))
+        self.to_client.put_nowait(encode_frame(header, arrays))
 
     def drop(self, code: int | None = None) -> None:
         self._closed = TransportClosed(code, "dropped")
-        self.to_driver.put_nowait(self._closed)
+        self.to_client.put_nowait(self._closed)
 
     async def greet(self, **settings: Any) -> Frame:
         hello = await self.hear("hello")

@@ -226,7 +226,7 @@ class ChannelTest(unittest.IsolatedAsyncioTestCase):
                 peer = await self.service.next()
                 await peer.greet()
                 await peer.hear("submit")
-                peer.to_driver.put_nowait(garbage)
+                peer.to_client.put_nowait(garbage)
                 self.assertIn((await self.failure(task)).code, ("CHANNEL_INVALID", "CHANNEL_PROTOCOL"))
 
     async def test_a_service_that_says_nothing_is_given_up(self) -> None:

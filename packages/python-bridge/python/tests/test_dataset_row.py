@@ -2,7 +2,7 @@ import datetime
 import math
 import unittest
 
-from aworld_train_bridge.driver.keys import to_key
+from aworld_train_bridge.shared.keys import to_key
 from aworld_train_bridge.errors import ChannelError
 from aworld_train_bridge.plain import to_plain
 from aworld_train_bridge.verl.dataset_row import partition_of, reserved_columns, to_row, to_sampling

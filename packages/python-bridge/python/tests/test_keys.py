@@ -2,7 +2,7 @@
 
 import unittest
 
-from aworld_train_bridge.driver.keys import evaluation_seed, to_key
+from aworld_train_bridge.shared.keys import evaluation_seed, to_key
 
 
 class EvaluationSeeds(unittest.TestCase):

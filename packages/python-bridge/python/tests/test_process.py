@@ -9,8 +9,8 @@ import unittest
 import warnings
 from pathlib import Path
 
-from aworld_train_bridge.driver.ledger import Ledger, ledger_of_environment, read_ledger
-from aworld_train_bridge.driver.settings import read_settings
+from aworld_train_bridge.shared.ledger import Ledger, ledger_of_environment, read_ledger
+from aworld_train_bridge.shared.settings import read_settings
 from aworld_train_bridge.errors import ChannelError
 from aworld_train_bridge.verl.version import check_version
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Awaitable, Callable
 
 from aworld_train_bridge.connection import Greeting
-from aworld_train_bridge.driver.ledger import read_ledger
-from aworld_train_bridge.driver.rollouts import Rollouts, Submission
-from aworld_train_bridge.driver.settings import BridgeSettings
+from aworld_train_bridge.shared.ledger import read_ledger
+from aworld_train_bridge.shared.rollouts import Rollouts, Submission
+from aworld_train_bridge.shared.settings import BridgeSettings
 from aworld_train_bridge.errors import ChannelError
 from aworld_train_bridge.frames import float32, int32, uint8
 from aworld_train_bridge.open_rollout import ModelCall, Sampled
@@ -25,7 +25,7 @@ class CountingEngine:
     """Answers at once, in the channel's thread, and notes the thread that it was given to drive."""
 
     def __init__(self) -> None:
-        self.drivers: list[threading.Thread] = []
+        self.callers: list[threading.Thread] = []
         self.samplings: list[Any] = []
         self.closed = False
         self.service: Future | None = None
@@ -35,7 +35,7 @@ class CountingEngine:
         return Sampled(int32([7, 8]), float32([-0.5, -0.5]), "stop", 3, 3)
 
     def drive(self, done: Future) -> None:
-        self.drivers.append(threading.current_thread())
+        self.callers.append(threading.current_thread())
         if self.service is None:
             wait([done])
             return
@@ -101,7 +101,7 @@ class RolloutsTest(unittest.TestCase):
         played.result(5)
         self.assertEqual([(each.key, each.rows[0].reward, each.error) for each in (first, second)], [(key(0), 0.0, None), (key(1), 0.25, None)])
         self.assertEqual((second.rows[0].prompt_ids, second.rows[0].response_ids, second.rows[0].response_mask), ([1, 2], [7, 8], [1, 1]))
-        self.assertEqual(self.engine.drivers, [threading.current_thread()])
+        self.assertEqual(self.engine.callers, [threading.current_thread()])
         self.assertEqual(self.engine.samplings, [SAMPLING])
         self.assertEqual(list(read_ledger(Path(self.folder.name, "ledger", "i"), "sampled")), [{"key": key(1), "id": "5", "version": 3, "tokens": 2}])
 
@@ -172,7 +172,7 @@ class RolloutsTest(unittest.TestCase):
 
         asyncio.run(trainer())
         played.result(5)
-        self.assertEqual(self.engine.drivers, [])
+        self.assertEqual(self.engine.callers, [])
 
     def test_closing_ends_channel_engine_and_thread(self) -> None:
         self.rollouts.close()

@@ -3,9 +3,9 @@
 import unittest
 from types import SimpleNamespace
 
-from aworld_train_bridge.driver.rollouts import Outcome
-from aworld_train_bridge.driver.rows import Row
-from aworld_train_bridge.driver.unscored import evaluated
+from aworld_train_bridge.shared.rollouts import Outcome
+from aworld_train_bridge.shared.rows import Row
+from aworld_train_bridge.shared.unscored import evaluated
 from aworld_train_bridge.errors import ChannelError
 from aworld_train_bridge.hugging_face.rollout_source import REPLACEMENTS, RolloutSource
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, ContextManager, Iterator, Mapping
 from unittest import mock
 
-from aworld_train_bridge.driver.engines import ModelEngine
+from aworld_train_bridge.shared.engines import ModelEngine
 from aworld_train_bridge.errors import ChannelError
 
 Train = Callable[[Mapping[str, Any], Path], None]

@@ -1,6 +1,6 @@
 import { access, constants } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
-import type { DrivenPython } from '@aworld-train/core'
+import type { TrainerPython } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { inspectPython, type PythonReport } from './inspect-python.ts'
 
@@ -37,7 +37,7 @@ export function interpreterOf(directory: string): string {
  * VIRTUAL_ENV, CONDA_PREFIX, and `python3` and `python` of PATH. Throws TRAINER_ENVIRONMENT if there is none or its versions are
  * refused. Warnings are in its report.
  */
-export async function findPython(trainer: DrivenPython, options: FindPythonOptions): Promise<FoundPython> {
+export async function findPython(trainer: TrainerPython, options: FindPythonOptions): Promise<FoundPython> {
   const { env, signal } = options
   const passedOver: { path: string; source: string; reason: string }[] = []
   for (const candidate of await pythonCandidates(trainer.name, options)) {

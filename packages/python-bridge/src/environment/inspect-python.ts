@@ -1,4 +1,4 @@
-import type { DrivenPython, PythonProblem } from '@aworld-train/core'
+import type { PythonProblem, TrainerPython } from '@aworld-train/core'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { runProcess } from './run-process.ts'
@@ -77,7 +77,7 @@ print("${mark}" + json.dumps({"executable": sys.executable, "prefix": sys.prefix
 `
 
 /** Asks an interpreter for its version and the packages of a trainer. Throws TRAINER_ENVIRONMENT if it cannot be run. */
-export async function inspectPython(path: string, trainer: DrivenPython, options: InspectPythonOptions = {}): Promise<PythonReport> {
+export async function inspectPython(path: string, trainer: TrainerPython, options: InspectPythonOptions = {}): Promise<PythonReport> {
   const { env, torch = false, signal, timeoutMs = torch ? 120_000 : 20_000 } = options
   const args = ['-B', '-c', probe, JSON.stringify(trainer.inspected), trainer.distribution, torch ? 'torch' : '']
   const result = await runProcess(path, args, { env, signal, timeoutMs }).catch((cause: unknown) => {

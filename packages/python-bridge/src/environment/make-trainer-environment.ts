@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { DrivenPython } from '@aworld-train/core'
+import type { TrainerPython } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { inspectPython, type PythonReport } from './inspect-python.ts'
 import { makeEnvironment } from './make-environment.ts'
@@ -27,7 +27,7 @@ export interface TrainerEnvironment {
 }
 
 /** Makes the environment that a trainer trains in, of pinned packages. Repeating it changes nothing. Throws TRAINER_ENVIRONMENT. */
-export async function makeTrainerEnvironment(trainer: DrivenPython, options: SetUpOptions): Promise<TrainerEnvironment> {
+export async function makeTrainerEnvironment(trainer: TrainerPython, options: SetUpOptions): Promise<TrainerEnvironment> {
   const { directory, python = trainer.versions, torch = 'auto', env = process.env, onProgress, signal } = options
   const driver = torch === 'cpu' ? null : await probeGpuDriver({ env, signal })
   const plan = trainer.planSetup({ torch, driver })

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import type { DrivenPython, GpuDriver, PythonFacts, PythonProblem, SetupPlan } from '@aworld-train/core'
+import type { GpuDriver, PythonFacts, PythonProblem, SetupPlan, TrainerPython } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { setUpAdvice } from './find-python.ts'
 import { oldestGpuDriver, runsOn } from './probe-gpu-driver.ts'
@@ -34,7 +34,7 @@ export interface PinnedPythonOptions {
 }
 
 /** The Python of a framework whose packages are pinned for a processor and for one version of CUDA. */
-export function pinnedPython(options: PinnedPythonOptions): DrivenPython {
+export function pinnedPython(options: PinnedPythonOptions): TrainerPython {
   const { name, distribution, needed, inspected, shown, python } = options
   return {
     name,

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DrivenCheckpoints, ExportModelOptions } from '@aworld-train/core'
+import type { ExportModelOptions, TrainerCheckpoints } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { runProcess } from '../environment/run-process.ts'
 import { withBridge } from '../python-package.ts'
@@ -18,7 +18,7 @@ export interface FolderCheckpointsOptions {
 }
 
 /** Checkpoints of a framework that writes those of each step to a folder of its own. */
-export function folderCheckpoints({ prefix, lastFile, frequencyKey, exporter }: FolderCheckpointsOptions): DrivenCheckpoints {
+export function folderCheckpoints({ prefix, lastFile, frequencyKey, exporter }: FolderCheckpointsOptions): TrainerCheckpoints {
   const isWhole = (directory: string) => lastFile === null || isJson(join(directory, lastFile))
 
   function steps(folder: string): number[] {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { BridgeVariables, ConsoleReader, DrivenCommand, MetricsLine } from '@aworld-train/core'
+import type { BridgeVariables, ConsoleReader, MetricsLine, TrainerCommand } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { plainLine, readLines } from './console-line.ts'
@@ -14,7 +14,7 @@ export interface LaunchTrainerOptions {
   readonly trainer: string
   /** Absolute path of the Python that guards it. */
   readonly python: string
-  readonly command: DrivenCommand
+  readonly command: TrainerCommand
   /** The run directory, in which the trainer works and `<trainer>.log` is written, and variables of its processes. */
   readonly bridge: BridgeVariables
   readonly console: ConsoleReader

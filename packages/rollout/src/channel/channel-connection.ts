@@ -1,15 +1,15 @@
-import { type ChannelArrays, channelCloseCodes, DriverMessage, type ServiceMessage, type TrainError } from '@aworld-train/protocol'
+import { type ChannelArrays, channelCloseCodes, type ServiceMessage, type TrainError, TrainerClientMessage } from '@aworld-train/protocol'
 import type { WebSocket } from 'ws'
 import { createFramedSocket, type FramedSocket, type SocketFrame } from '../frames/framed-socket.ts'
 import type { ChannelTally } from './channel-tally.ts'
 import type { ChannelServerLimits, EngineConnection } from './channel-types.ts'
 
-/** A driver's message with its arrays. */
-export type DriverFrame = SocketFrame<DriverMessage>
+/** A trainer client's message with its arrays. */
+export type ClientFrame = SocketFrame<TrainerClientMessage>
 
-/** One socket of a driver. */
+/** One socket of a trainer client. */
 export interface ChannelConnection extends EngineConnection, Omit<FramedSocket, 'send' | 'heardAt'> {
-  /** Ends it with the reason why this driver is not served. */
+  /** Ends it with the reason why this trainer client is not served. */
   reject(error: TrainError): void
 }
 
@@ -17,7 +17,7 @@ export interface ConnectionOptions {
   readonly socket: WebSocket
   readonly limits: ChannelServerLimits
   /** Called for each frame in order, once the call for the previous frame has resolved. */
-  readonly onFrame: (frame: DriverFrame) => Promise<void> | void
+  readonly onFrame: (frame: ClientFrame) => Promise<void> | void
   readonly onClose: () => void
   readonly tally: Pick<ChannelTally, 'bytes' | 'received' | 'sent'>
   readonly onWarning: (code: string, message: string) => void
@@ -26,7 +26,7 @@ export interface ConnectionOptions {
 export function createChannelConnection({ socket, limits, onFrame, onClose, onWarning, tally }: ConnectionOptions): ChannelConnection {
   const framed = createFramedSocket({
     socket,
-    messages: DriverMessage,
+    messages: TrainerClientMessage,
     peer: 'trainer',
     codes: { lost: 'CHANNEL_LOST', invalid: 'CHANNEL_INVALID' },
     limits,

@@ -49,7 +49,7 @@ function line(): EngineConnection & { readonly sent: { readonly message: Service
   return { sent, send: (message, arrays) => void sent.push({ message, arrays }) }
 }
 
-/** An engine with a driver that has submitted the rollout of `origin`. */
+/** An engine with a trainer client that has submitted the rollout of `origin`. */
 async function connected(): Promise<{ engine: ChannelEngine; connection: ReturnType<typeof line> }> {
   const engine = createChannelEngine({ name: 'policy', directory: model.directory })
   await engine.link.check(hello(), model.renderedIds, () => false)
@@ -65,18 +65,18 @@ const answer = (ids: number[], overrides: object = {}) =>
     { ids: Int32Array.from(ids), logprobs: Float32Array.from(ids, () => -0.5) },
   ] as const
 
-// Over real sockets, with a driver that samples the same tokens every time.
+// Over real sockets, with a trainer client that samples the same tokens every time.
 describeTokenEngine({
   name: 'channel',
   promptTokenIds: Int32Array.of(1, 2, 3),
   create: async () => {
     const started = await startChannel(model, { run: () => forever })
-    const driver = await started.connect({
+    const client = await started.connect({
       sample: ({ sampling }) => ({ ids: [...Array.from({ length: 5 }, () => 111), 257].slice(0, sampling.maxTokens) }),
     })
-    void driver.submit({})
+    void client.submit({})
     await until(() => started.channel.counts().open === 1)
-    const rollout = driver.keyOf({})
+    const rollout = client.keyOf({})
     const engine = started.engine
     return {
       name: engine.name,
@@ -168,7 +168,7 @@ describe('a call', () => {
     const { engine, connection } = await connected()
     const result = engine.generate(request(), never)
     engine.link.answer(connection, { type: 'generate-failed', id: 1, error }, {})
-    await expect(result).rejects.toMatchObject({ code, retryable: error.retryable, details: { driverCode: error.code } })
+    await expect(result).rejects.toMatchObject({ code, retryable: error.retryable, details: { clientCode: error.code } })
   })
 
   test('of nobody, of another rollout, after the end of its rollout or of the engine is refused', async () => {

@@ -9,9 +9,9 @@ import {
   TrainError,
 } from '@aworld-train/protocol'
 import type { ChannelEngine, ChannelEngineOptions, EngineConnection, EngineLink } from './channel-types.ts'
-import { createDriverModel } from './driver-model.ts'
+import { createClientModel } from './client-model.ts'
 
-/** A model call on its way to a driver and back. */
+/** A model call on its way to a trainer client and back. */
 interface Call {
   readonly key: string
   readonly request: GenerateRequest
@@ -32,19 +32,19 @@ interface Line {
   readonly calls: Map<number, Call>
 }
 
-/** The error of a driver as a TrainError: a code of the catalogue stays; another becomes POLICY_UNAVAILABLE where a retry may succeed, else POLICY_FAILED. */
+/** The error of a trainer client as a TrainError: a code of the catalogue stays; another becomes POLICY_UNAVAILABLE where a retry may succeed, else POLICY_FAILED. */
 function toEngineError({ code, message, retryable }: ChannelFailure): TrainError {
   const ourCode = Object.hasOwn(errorCatalogue, code) ? (code as ErrorCode) : retryable ? 'POLICY_UNAVAILABLE' : 'POLICY_FAILED'
-  return new TrainError(ourCode, ourCode === code ? message : `${code}: ${message}`, { details: { driverCode: code } })
+  return new TrainError(ourCode, ourCode === code ? message : `${code}: ${message}`, { details: { clientCode: code } })
 }
 
 /**
- * An engine over the channel: `generate` goes to the driver that submitted the rollout and waits where its connection is lost.
- * It is not ready before the first driver was welcomed.
+ * An engine over the channel: `generate` goes to the trainer client that submitted the rollout and waits where its connection is lost.
+ * It is not ready before the first trainer client was welcomed.
  */
 export function createChannelEngine(options: ChannelEngineOptions): ChannelEngine {
   const { name } = options
-  const model = createDriverModel(options)
+  const model = createClientModel(options)
   const routes = new Map<string, Route>()
   const lines = new Map<EngineConnection, Line>()
   let version = 0

@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => model[Symbol.asyncDispose]())
 
-describe('a driver is rejected', () => {
+describe('a trainer client is rejected', () => {
   const cases = [
     ['of another protocol', { protocol: 2 }, 'CHANNEL_PROTOCOL'],
     [
@@ -94,44 +94,44 @@ describe('a connection is closed', () => {
   ]
   test.each(garbage)('after %s, with the reason and 4001', async (_name, data) => {
     await using started = await startChannel(model)
-    const driver = await started.connect()
-    driver.sendRaw(data)
-    expect((await driver.closed).code).toBe(channelCloseCodes.unreadable)
-    expect(driver.heard.at(-1)).toMatchObject({ type: 'error', message: expect.any(String) })
+    const client = await started.connect()
+    client.sendRaw(data)
+    expect((await client.closed).code).toBe(channelCloseCodes.unreadable)
+    expect(client.heard.at(-1)).toMatchObject({ type: 'error', message: expect.any(String) })
     expect((await started.connect()).welcome.protocol).toBe(1)
   })
 
   test('after a second hello', async () => {
     await using started = await startChannel(model)
-    const driver = await started.connect()
-    driver.send(driver.hello, { renderedIds: model.renderedIds })
-    expect((await driver.closed).code).toBe(channelCloseCodes.unreadable)
+    const client = await started.connect()
+    client.send(client.hello, { renderedIds: model.renderedIds })
+    expect((await client.closed).code).toBe(channelCloseCodes.unreadable)
   })
 
   test('by a frame above the limit, before it is read', async () => {
     await using started = await startChannel(model, { limits: { maxFrameBytes: 10_000 } })
-    const driver = await started.connect()
-    driver.sendRaw(new Uint8Array(10_001))
-    expect((await driver.closed).code).toBe(1009)
+    const client = await started.connect()
+    client.sendRaw(new Uint8Array(10_001))
+    expect((await client.closed).code).toBe(1009)
   })
 
-  test('where the driver is silent for too long', async () => {
+  test('where the client is silent for too long', async () => {
     await using started = await startChannel(model, { limits: { pingMs: 40, deadMs: 160 } })
-    const driver = await started.connect()
+    const client = await started.connect()
     await new Promise((resolve) => setTimeout(resolve, 240))
     expect(started.channel.counts().connections).toBe(1)
-    driver.pauseReading()
+    client.pauseReading()
     await until(() => started.channel.counts().connections === 0)
   })
 
-  test('where the driver does not read what it is sent', async () => {
+  test('where the client does not read what it is sent', async () => {
     await using started = await startChannel(model, { limits: { maxBufferedBytes: 1_000 } })
-    const driver = await started.connect({ sample: () => 'never' })
-    driver.pauseReading()
+    const client = await started.connect({ sample: () => 'never' })
+    client.pauseReading()
     // Each takes six characters in the key, which every answer repeats.
     const uid = 'ü'.repeat(500)
     for (let sample = 0; sample < 10_000 && started.channel.counts().connections > 0; sample += 200) {
-      for (let more = 0; more < 200; more++) void driver.submit({ uid, sample: sample + more })
+      for (let more = 0; more < 200; more++) void client.submit({ uid, sample: sample + more })
       await new Promise((resolve) => setTimeout(resolve, 1))
     }
     expect(started.channel.counts().connections).toBe(0)
@@ -143,10 +143,10 @@ describe('a lost connection', () => {
   test('in mid-call: the rollout waits, the call is sent again to the same worker, the rows are whole', async () => {
     await using started = await startChannel(model, { calls: 2 })
     const first = heldSampler()
-    const driver = await started.connect({ sample: first.sample })
-    driver.submit({}).catch(() => {})
+    const client = await started.connect({ sample: first.sample })
+    client.submit({}).catch(() => {})
     await until(() => first.calls.length === 1)
-    driver.terminate()
+    client.terminate()
     await until(() => started.channel.counts().connections === 0)
     const second = await started.connect()
     const result = await second.submit({})
@@ -159,21 +159,21 @@ describe('a lost connection', () => {
   test('whose worker is back before we know of it: the old one is closed, the call is sent down the new one', async () => {
     await using started = await startChannel(model)
     const first = heldSampler()
-    const driver = await started.connect({ sample: first.sample })
-    driver.submit({}).catch(() => {})
+    const client = await started.connect({ sample: first.sample })
+    client.submit({}).catch(() => {})
     await until(() => first.calls.length === 1)
     const second = await started.connect()
-    expect((await driver.closed).code).toBe(channelCloseCodes.replaced)
+    expect((await client.closed).code).toBe(channelCloseCodes.replaced)
     expect((await second.submit({})).status).toBe('done')
   })
 
   test('is not waited for beyond the grace period; what was not submitted again is cancelled', async () => {
     await using started = await startChannel(model, { graceMs: 600 })
     const first = heldSampler()
-    const driver = await started.connect({ sample: first.sample })
-    for (const sample of [0, 1]) driver.submit({ sample }).catch(() => {})
+    const client = await started.connect({ sample: first.sample })
+    for (const sample of [0, 1]) client.submit({ sample }).catch(() => {})
     await until(() => first.calls.length === 2)
-    driver.terminate()
+    client.terminate()
     await until(() => started.channel.counts().connections === 0)
     const later = heldSampler()
     const second = await started.connect({ sample: later.sample })
@@ -189,9 +189,9 @@ describe('a lost connection', () => {
 
   test('after the result: it is sent again', async () => {
     await using started = await startChannel(model)
-    const driver = await started.connect()
-    const result = await driver.submit({})
-    driver.terminate()
+    const client = await started.connect()
+    const result = await client.submit({})
+    client.terminate()
     const second = await started.connect({ sample: () => 'never' })
     expect((await second.submit({})).rows).toEqual(result.rows)
   })
@@ -199,15 +199,15 @@ describe('a lost connection', () => {
   test('a service that stops fails nothing: what it cut off and what comes late is not answered', async () => {
     await using started = await startChannel(model)
     const hold = heldSampler()
-    const driver = await started.connect({ sample: hold.sample })
-    driver.submit({}).catch(() => {})
+    const client = await started.connect({ sample: hold.sample })
+    client.submit({}).catch(() => {})
     await until(() => hold.calls.length === 1)
     await started.service.close()
-    driver.submit({ sample: 1 }).catch(() => {})
-    driver.send({ type: 'refused', key: 'of nobody', error: { code: 'X', message: '', retryable: false } })
-    driver.send({ type: 'refused', key: driver.keyOf({}), error: { code: 'X', message: '', retryable: false } })
+    client.submit({ sample: 1 }).catch(() => {})
+    client.send({ type: 'refused', key: 'of nobody', error: { code: 'X', message: '', retryable: false } })
+    client.send({ type: 'refused', key: client.keyOf({}), error: { code: 'X', message: '', retryable: false } })
     await until(() => started.outcomes.length === 1)
-    expect(driver.heard.map(({ type }) => type)).toEqual(['welcome', 'ready', 'queued', 'started', 'generate', 'abort'])
+    expect(client.heard.map(({ type }) => type)).toEqual(['welcome', 'ready', 'queued', 'started', 'generate', 'abort'])
   })
 
   test('a restarted service gives what is finished and begins the rest anew', async () => {
@@ -217,25 +217,25 @@ describe('a lost connection', () => {
     {
       await using started = await startChannel(model, { store })
       port = Number(new URL(started.server.url).port)
-      const driver = await started.connect({ sample: (call) => (call.key.endsWith('/0') ? sampled : hold.sample(call)) })
-      await driver.submit({ sample: 0 })
-      const cutOff = driver.submit({ sample: 1 })
+      const client = await started.connect({ sample: (call) => (call.key.endsWith('/0') ? sampled : hold.sample(call)) })
+      await client.submit({ sample: 0 })
+      const cutOff = client.submit({ sample: 1 })
       await until(() => hold.calls.length === 1)
       await started.server.close()
       await expect(cutOff).rejects.toMatchObject({ code: 'CHANNEL_LOST' })
-      expect((await driver.closed).code).toBe(1001)
+      expect((await client.closed).code).toBe(1001)
     }
     await using started = await startChannel(model, { store, port })
     const calls: string[] = []
-    const driver = await started.connect({
+    const client = await started.connect({
       sample({ key }) {
         calls.push(key)
         return sampled
       },
     })
-    const [kept, again] = await Promise.all([driver.submit({ sample: 0 }), driver.submit({ sample: 1 })])
+    const [kept, again] = await Promise.all([client.submit({ sample: 0 }), client.submit({ sample: 1 })])
     expect([kept.status, again.status]).toEqual(['done', 'done'])
-    expect(calls).toEqual([driver.keyOf({ sample: 1 })])
+    expect(calls).toEqual([client.keyOf({ sample: 1 })])
     expect(store.episode(again.key)?.attempt).toBe(1)
   })
 })
@@ -266,9 +266,9 @@ describe('a newer start of a run', () => {
 
 test('hundreds of idle connections are served and close with the server', async () => {
   await using started = await startChannel(model)
-  const drivers = await Promise.all(Array.from({ length: 300 }, (_, index) => started.connect({ hello: { worker: `worker-${index}` } })))
+  const clients = await Promise.all(Array.from({ length: 300 }, (_, index) => started.connect({ hello: { worker: `worker-${index}` } })))
   expect(started.channel.counts().connections).toBe(300)
-  expect((await drivers[150]!.submit({})).status).toBe('done')
+  expect((await clients[150]!.submit({})).status).toBe('done')
   await started.server.close()
-  expect((await drivers[299]!.closed).code).toBe(1001)
+  expect((await clients[299]!.closed).code).toBe(1001)
 })

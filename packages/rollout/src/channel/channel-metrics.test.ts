@@ -29,9 +29,9 @@ test('the channel is in /metrics: workers, rollouts, rows, frames, reconnects an
     'frames_total{direction="sent"}': 0,
   })
 
-  const driver = await started.connect()
-  const { key } = await driver.submit({})
-  driver.send({ type: 'accepted', key })
+  const client = await started.connect()
+  const { key } = await client.submit({})
+  client.send({ type: 'accepted', key })
   await until(() => started.outcomes.length === 2)
   const done = await scrape(url)
   // Hello, submit, two answers and the word that rows were taken; welcome, ready, queued, started, two calls and the result.
@@ -43,7 +43,7 @@ test('the channel is in /metrics: workers, rollouts, rows, frames, reconnects an
     rows_total: 1,
     row_tokens_total: 6,
     'frames_total{direction="received"}': 5,
-    'frames_total{direction="sent"}': driver.heard.length,
+    'frames_total{direction="sent"}': client.heard.length,
     'submissions_total{outcome="sent"}': 1,
     'submissions_total{outcome="accepted"}': 1,
     'aborted_calls_total{by="service"}': 0,

@@ -3,12 +3,12 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ChannelHello, channelCloseCodes, channelProtocol, TrainError, toTrainError } from '@aworld-train/protocol'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { type ChannelConnection, createChannelConnection, type DriverFrame } from './channel-connection.ts'
+import { type ChannelConnection, type ClientFrame, createChannelConnection } from './channel-connection.ts'
 import { defaultChannelLimits } from './channel-limits.ts'
 import { createChannelTally } from './channel-tally.ts'
 import type { ChannelOutcome, ChannelServer, ChannelServerOptions } from './channel-types.ts'
-import { createDriverRuns } from './driver-runs.ts'
-import { createSubmissions, type DriverSession } from './submissions.ts'
+import { createClientRuns } from './client-runs.ts'
+import { type ClientSession, createSubmissions } from './submissions.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -19,11 +19,11 @@ interface Greeting {
   phase: 'hello' | 'files' | 'ready'
   hello: ChannelHello | null
   renderedIds: Int32Array
-  session: DriverSession | null
+  session: ClientSession | null
   timer: NodeJS.Timeout
 }
 
-/** Serves drivers over WebSockets: greets them, takes what they submit, and sends their engine's answers to `engine`. */
+/** Serves trainer clients over WebSockets: greets them, takes what they submit, and sends their engine's answers to `engine`. */
 export function createChannelServer(options: ChannelServerOptions): ChannelServer {
   const { service, engine, store, onWarning, rows = 'all', reward = 'service', rolloutTimeoutMs = null, graceMs = 30_000 } = options
   const limits = { ...defaultChannelLimits, ...options.limits }
@@ -33,8 +33,8 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
     options.onOutcome?.(outcome)
   }
   const submissions = createSubmissions({ ...options, onOutcome, rows, reward, rolloutTimeoutMs, graceMs })
-  const runs = createDriverRuns(store)
-  const sessions = new Map<string, DriverSession>()
+  const runs = createClientRuns(store)
+  const sessions = new Map<string, ClientSession>()
   const connections = new Set<ChannelConnection>()
   const webSockets = new WebSocketServer({
     noServer: true,
@@ -72,7 +72,7 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
     return new TrainError('CHANNEL_SUPERSEDED', `Start "${incarnation}" of run "${run}" was superseded by a newer one; end it.`)
   }
 
-  /** Whether other drivers use the model: all connected ones but older starts of the same run. */
+  /** Whether other trainer clients use the model: all connected ones but older starts of the same run. */
   function isBound({ run, incarnation }: ChannelHello): boolean {
     return Array.from(sessions.values(), (session) => session.hello).some((other) => other.run !== run || other.incarnation === incarnation)
   }
@@ -89,14 +89,14 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
     if (takesOver) engine.link.weights(0, { restart: true })
   }
 
-  function join(hello: ChannelHello, connection: ChannelConnection): DriverSession {
+  function join(hello: ChannelHello, connection: ChannelConnection): ClientSession {
     const existing = sessions.get(nameOf(hello))
     const before = existing?.connection
     if (existing) tally.reconnected()
     const session = existing ?? { hello, connection: null }
     session.connection = connection
     sessions.set(nameOf(hello), session)
-    // A driver may notice that its connection is lost, and open another, before this side does.
+    // A trainer client may notice that its connection is lost, and open another, before this side does.
     before?.close(channelCloseCodes.replaced, 'The same worker has connected again.')
     engine.link.join(connection)
     return session
@@ -114,7 +114,7 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
     connection.send({ type: 'ready' })
   }
 
-  async function greet(greeting: Greeting, connection: ChannelConnection, { message, arrays }: DriverFrame): Promise<void> {
+  async function greet(greeting: Greeting, connection: ChannelConnection, { message, arrays }: ClientFrame): Promise<void> {
     if (greeting.phase === 'hello' && message.type === 'hello') {
       const { renderedIds } = arrays
       if (!(renderedIds instanceof Int32Array)) {
@@ -148,7 +148,7 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
     } else connection.unreadable(`A trainer says ${greeting.phase} first, not ${message.type}.`)
   }
 
-  /** Rejects a driver that is silent at the start. */
+  /** Rejects a trainer client that is silent at the start. */
   function expect(greeting: Greeting, connection: ChannelConnection, ms: number, what: string): void {
     clearTimeout(greeting.timer)
     greeting.timer = setTimeout(() => {
@@ -162,7 +162,7 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
     connection.reject(error)
   }
 
-  function serve(session: DriverSession, connection: ChannelConnection, { message, arrays }: DriverFrame): void {
+  function serve(session: ClientSession, connection: ChannelConnection, { message, arrays }: ClientFrame): void {
     switch (message.type) {
       case 'generated':
       case 'generate-failed':

@@ -1,10 +1,10 @@
-import type { DriverMessage, ServiceMessage } from '@aworld-train/protocol'
+import type { ServiceMessage, TrainerClientMessage } from '@aworld-train/protocol'
 import type { ChannelOutcome, ChannelTotals } from './channel-types.ts'
 
 /** Counts of a channel server since its start. */
 export interface ChannelTally {
   readonly totals: ChannelTotals
-  received(message: DriverMessage): void
+  received(message: TrainerClientMessage): void
   sent(message: ServiceMessage): void
   /** Counts a frame and its bytes. */
   bytes(direction: 'received' | 'sent', count: number): void

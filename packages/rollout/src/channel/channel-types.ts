@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ChatModel, HistoryMode } from '@aworld-train/chat'
-import type { DriverRowOptions, RunProgress, TokenEngine } from '@aworld-train/core'
+import type { RunProgress, TokenEngine, TrainerRowOptions } from '@aworld-train/core'
 import type {
   AnswerKey,
   ChannelArrays,
@@ -23,15 +23,15 @@ import type { RolloutService } from '../service/rollout-service.ts'
 export interface ChannelEngineOptions {
   /** Name of the policy, as rollouts and the gateway know it. */
   readonly name: string
-  /** The model's Hugging Face folder; `null` where its files come from the first driver. */
+  /** The model's Hugging Face folder; `null` where its files come from the first trainer client. */
   readonly directory: string | null
-  /** Folder that files of drivers are kept in, each set in a folder named by its hash. Needed where `directory` is `null`. */
+  /** Folder that files of trainer clients are kept in, each set in a folder named by its hash. Needed where `directory` is `null`. */
   readonly filesDirectory?: string | null | undefined
   /** Default `loop`. */
   readonly history?: HistoryMode | undefined
   /** Called once the model is ready, with warnings such as that its template rewrites earlier turns. */
   readonly onWarning?: ((warning: ChannelWarning) => void) | undefined
-  /** Called with the folder of a model before it is served; its first driver waits for that. */
+  /** Called with the folder of a model before it is served; its first trainer client waits for that. */
   readonly onModel?: ((directory: string) => Promise<void>) | undefined
 }
 
@@ -42,13 +42,13 @@ export interface ChannelWarning {
 
 /** A `TokenEngine` whose calls travel down the connection that submitted their rollout. */
 export interface ChannelEngine extends TokenEngine {
-  /** Tokenizer and template, once the first driver was welcomed; throws POLICY_UNAVAILABLE before. The `chat` of a token route. */
+  /** Tokenizer and template, once the first trainer client was welcomed; throws POLICY_UNAVAILABLE before. The `chat` of a token route. */
   chat(): ChatModel
   /** The side of it that a channel server drives. */
   readonly link: EngineLink
 }
 
-/** The open connection of a driver, as an engine sees it. */
+/** The open connection of a trainer client, as an engine sees it. */
 export interface EngineConnection {
   send(message: ServiceMessage, arrays?: ChannelArrays): void
 }
@@ -57,11 +57,11 @@ export interface EngineConnection {
 export interface EngineLink {
   /** Whether the files of this model are needed. Rejects with MODEL_MISMATCH where another one is served and `isBound`: others use it. */
   needsFiles(hello: ChannelHello, isBound: boolean): Promise<boolean>
-  /** Keeps the files of a driver; throws MODEL_MISMATCH where they are not those of its hello. */
+  /** Keeps the files of a trainer client; throws MODEL_MISMATCH where they are not those of its hello. */
   keepFiles(hello: ChannelHello, files: ReadonlyMap<string, Uint8Array>): Promise<void>
-  /** Loads the model if need be and renders the driver's conversation; then it is the one that is served. Rejects with TEMPLATE_MISMATCH, TEMPLATE_UNSUPPORTED, MODEL_MISMATCH. */
+  /** Loads the model if need be and renders the trainer client's conversation; then it is the one that is served. Rejects with TEMPLATE_MISMATCH, TEMPLATE_UNSUPPORTED, MODEL_MISMATCH. */
   check(hello: ChannelHello, renderedIds: Int32Array, isBound: () => boolean): Promise<void>
-  /** A driver has connected; its answers may come from now on. */
+  /** A trainer client has connected; its answers may come from now on. */
   join(connection: EngineConnection): void
   /** Sends calls of rollout `key` to `connection`, those that waited first; with `null` they wait for a connection. */
   connect(key: string, connection: EngineConnection | null): void
@@ -69,7 +69,7 @@ export interface EngineLink {
   disconnect(connection: EngineConnection): void
   /** The rollout has ended. Its calls are no longer sent, and waiting ones fail with `reason`. */
   release(key: string, reason: TrainError): void
-  /** Takes an answer of a driver. */
+  /** Takes an answer of a trainer client. */
   answer(connection: EngineConnection, message: ChannelGenerated | ChannelGenerateFailed, arrays: ChannelArrays): void
   /** New weights sample. `restart` means that an older version may follow a newer one. */
   weights(version: number, options?: { readonly restart: boolean }): void
@@ -77,7 +77,7 @@ export interface EngineLink {
   calls(): number
 }
 
-/** A row of a driver as a task, and the answer that only the reward function may read. */
+/** A row of a trainer client as a task, and the answer that only the reward function may read. */
 export interface RowTask {
   readonly task: TrainingTask
   readonly answer: AnswerKey
@@ -117,13 +117,13 @@ export interface ChannelOutcome {
 export interface ChannelServerLimits {
   /** Largest frame that is taken, in bytes. Default 256 MiB. */
   readonly maxFrameBytes: number
-  /** Bytes that wait for a driver that does not read; above it the connection is cut. Default 256 MiB. */
+  /** Bytes that wait for a trainer client that does not read; above it the connection is cut. Default 256 MiB. */
   readonly maxBufferedBytes: number
   /** Most connections at once. Default 4,096. */
   readonly maxConnections: number
-  /** A driver must have said hello by then. Default 10,000. */
+  /** A trainer client must have said hello by then. Default 10,000. */
   readonly helloMs: number
-  /** After its hello, a driver must have sent its files by then. Default 60,000. */
+  /** After its hello, a trainer client must have sent its files by then. Default 60,000. */
   readonly filesMs: number
   /** Default 15,000. */
   readonly pingMs: number
@@ -139,14 +139,14 @@ export interface ChannelServerOptions {
   /** Made by `createChannelAnswers`. The runner of `service` calls its `answerKey`. */
   readonly answers: ChannelAnswers
   readonly toTask: ToTask
-  /** The text that the reward scored, for the driver's record; the episode's answer where absent. */
+  /** The text that the reward scored, for the trainer client's record; the episode's answer where absent. */
   readonly solution?: ((episode: Episode) => string) | undefined
   /** Default `all`. */
   readonly rows?: RowSelection | undefined
   /** `native`: the trainer scores, and the runner of `service` has no reward. Default `service`. */
   readonly reward?: 'service' | 'native' | undefined
-  /** An episode that ended at a limit is trained with its reward (default), or fails, so that the driver replaces its group. */
-  readonly incompleteEpisodes?: DriverRowOptions['incompleteEpisodes']
+  /** An episode that ended at a limit is trained with its reward (default), or fails, so that the trainer client replaces its group. */
+  readonly incompleteEpisodes?: TrainerRowOptions['incompleteEpisodes']
   /** Longest attempt of a rollout, as set in the runner of `service`; messages name it. */
   readonly rolloutTimeoutMs?: number | null | undefined
   /** Longest answer of one model call, in tokens. Default: the rest of the row's response. */
@@ -171,7 +171,7 @@ export interface ChannelTotals {
   readonly rows: number
   readonly rowTokens: number
   readonly outcomes: Readonly<Record<ChannelOutcome['outcome'], number>>
-  /** Model calls that the service aborted, or that the engine of a driver gave up. */
+  /** Model calls that the service aborted, or that the engine of a trainer client gave up. */
   readonly aborted: Readonly<Record<'service' | 'trainer', number>>
 }
 
@@ -186,7 +186,7 @@ export interface ChannelCounts extends ChannelTotals {
   readonly calls: number
 }
 
-/** Serves drivers on the port of a rollout server, which takes it as `channel`. */
+/** Serves trainer clients on the port of a rollout server, which takes it as `channel`. */
 export interface ChannelServer {
   /** Takes over a socket whose token has been checked. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void

@@ -11,13 +11,13 @@ beforeAll(async () => {
 })
 afterAll(() => model[Symbol.asyncDispose]())
 
-describe('a driver', () => {
+describe('a trainer client', () => {
   test('gets the rows of what it submitted, sampled by itself', async () => {
     await using started = await startChannel(model, { calls: 2 })
-    const driver = await started.connect()
-    expect(driver.welcome).toMatchObject({ needFiles: false, graceMs: 30_000, pingMs: 15_000 })
-    expect(driver.welcome.settings).toEqual({ rolloutTimeoutMs: null, reward: 'service', rowSelection: 'all' })
-    const result = await driver.submit({ row: { rewardModel: { ground_truth: 'sampled' } } })
+    const client = await started.connect()
+    expect(client.welcome).toMatchObject({ needFiles: false, graceMs: 30_000, pingMs: 15_000 })
+    expect(client.welcome.settings).toEqual({ rolloutTimeoutMs: null, reward: 'service', rowSelection: 'all' })
+    const result = await client.submit({ row: { rewardModel: { ground_truth: 'sampled' } } })
     expect(result).toMatchObject({
       status: 'done',
       stopReason: 'completed',
@@ -33,9 +33,9 @@ describe('a driver', () => {
     expect(Array.from(row!.ids)).toEqual([1, 2, 3, 111, 107, 257, 7, 8, 111, 107, 257])
     expect(Array.from(row!.mask)).toEqual([0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1])
     expect(row!.logprobs[3]).toBeCloseTo(-0.1, 6)
-    expect(driver.heard.map(({ type }) => type)).toEqual(['welcome', 'ready', 'queued', 'started', 'generate', 'generate', 'result'])
-    expect(started.engine.sampledTokens()).toBe(driver.sampledTokens())
-    driver.send({ type: 'accepted', key: result.key })
+    expect(client.heard.map(({ type }) => type)).toEqual(['welcome', 'ready', 'queued', 'started', 'generate', 'generate', 'result'])
+    expect(started.engine.sampledTokens()).toBe(client.sampledTokens())
+    client.send({ type: 'accepted', key: result.key })
     await until(() => started.outcomes.length === 2)
     expect(started.outcomes).toMatchObject([{ outcome: 'sent', rows: 1, maskTokens: 6, partition: 'train' }, { outcome: 'accepted' }])
     expect(started.channel.counts()).toMatchObject({ connections: 1, workers: 1, open: 0, calls: 0, rejected: 0, lost: 0, reconnects: 0 })
@@ -44,13 +44,13 @@ describe('a driver', () => {
   test('samples for its own rollouts only, each call once', async () => {
     await using started = await startChannel(model)
     const keys = [new Set<string>(), new Set<string>()]
-    const drivers = await Promise.all(
+    const clients = await Promise.all(
       keys.map((workerKeys, index) =>
         started.connect({ hello: { worker: `worker-${index}` }, sample: ({ key }) => workerKeys.add(key) && sampled }),
       ),
     )
     const results = await Promise.all(
-      drivers.flatMap((driver, index) => [0, 1, 2, 3].map((sample) => driver.submit({ uid: `task-${index}`, sample }))),
+      clients.flatMap((client, index) => [0, 1, 2, 3].map((sample) => client.submit({ uid: `task-${index}`, sample }))),
     )
     expect(results.every(({ status }) => status === 'done')).toBe(true)
     for (const [index, workerKeys] of keys.entries()) {
@@ -60,43 +60,43 @@ describe('a driver', () => {
 
   test('has its rollouts kept with its step and the kind of their task', async () => {
     await using started = await startChannel(model, { toTask: (row, submit) => ({ ...toTask(row, submit), kind: 'hard' }) })
-    const driver = await started.connect()
-    await driver.submit({})
-    expect(started.store.rollout(driver.keyOf({}))?.request).toMatchObject({ step: 1, kind: 'hard' })
+    const client = await started.connect()
+    await client.submit({})
+    expect(started.store.rollout(client.keyOf({}))?.request).toMatchObject({ step: 1, kind: 'hard' })
   })
 
   test('that submits twice gets one rollout and its result once', async () => {
     await using started = await startChannel(model)
     const { calls, release, sample } = heldSampler()
-    const driver = await started.connect({ sample })
-    const both = [driver.submit({}), driver.submit({})]
+    const client = await started.connect({ sample })
+    const both = [client.submit({}), client.submit({})]
     await until(() => calls.length === 1)
-    both.push(driver.submit({}))
-    await until(() => driver.heard.filter(({ type }) => type === 'queued').length === 3)
+    both.push(client.submit({}))
+    await until(() => client.heard.filter(({ type }) => type === 'queued').length === 3)
     release(sampled)
     const [one, other] = await Promise.all(both)
     expect(one).toBe(other)
-    const again = await driver.submit({})
+    const again = await client.submit({})
     expect(again.rows).toEqual(one!.rows)
     expect(calls.length).toBe(1)
-    const types = driver.heard.map(({ type }) => type)
+    const types = client.heard.map(({ type }) => type)
     expect(types.filter((type) => type === 'result').length).toBe(2)
   })
 
   test('gets its result of the episode as it ended; the store is read for one that asks again', async () => {
     await using started = await startChannel(model)
-    const driver = await started.connect()
-    const { rows } = await driver.submit({})
+    const client = await started.connect()
+    const { rows } = await client.submit({})
     expect([rows.length, started.store.reads]).toEqual([1, 0])
-    expect((await driver.submit({})).rows).toEqual(rows)
+    expect((await client.submit({})).rows).toEqual(rows)
     expect(started.store.reads).toBe(1)
   })
 
   test('is told of another submission under a key that is taken', async () => {
     await using started = await startChannel(model)
-    const driver = await started.connect()
-    await driver.submit({})
-    const result = await driver.submit({ row: { prompt: [{ role: 'user', content: 'Something else.' }] } })
+    const client = await started.connect()
+    await client.submit({})
+    const result = await client.submit({ row: { prompt: [{ role: 'user', content: 'Something else.' }] } })
     expect(result).toMatchObject({ status: 'failed', rows: [], error: { code: 'ROLLOUT_CONFLICT', retryable: false } })
   })
 
@@ -105,15 +105,15 @@ describe('a driver', () => {
       throw new Error('the row has no prompt')
     }
     await using started = await startChannel(model, { toTask })
-    const driver = await started.connect()
-    expect(await driver.submit({})).toMatchObject({
+    const client = await started.connect()
+    expect(await client.submit({})).toMatchObject({
       status: 'failed',
       error: { code: 'ROLLOUT_INVALID', message: 'the row has no prompt' },
     })
-    const { heard } = driver
+    const { heard } = client
     const message = { type: 'submit', partition: 'train', step: 1, uid: 'a', sample: 0, row: { prompt: [] }, deadlineMs: null }
     const sampling = { temperature: 1, topP: 1, topK: 0, repetitionPenalty: 1 }
-    driver.send({ ...message, sampling, key: 'run/other/train/1/a/0' })
+    client.send({ ...message, sampling, key: 'run/other/train/1/a/0' })
     await until(() => heard.at(-1)?.type === 'result' && heard.length === 4)
     expect(heard.at(-1)).toMatchObject({ error: { code: 'ROLLOUT_INVALID', message: expect.stringContaining('incarnation') } })
   })
@@ -121,14 +121,14 @@ describe('a driver', () => {
   test('that cancels is answered with nothing, and may submit again', async () => {
     await using started = await startChannel(model)
     let calls = 0
-    const driver = await started.connect({ sample: () => (calls++ === 0 ? 'never' : sampled) })
-    void driver.submit({})
+    const client = await started.connect({ sample: () => (calls++ === 0 ? 'never' : sampled) })
+    void client.submit({})
     await until(() => calls === 1)
-    driver.cancel(driver.keyOf({}))
-    const result = await driver.submit({})
+    client.cancel(client.keyOf({}))
+    const result = await client.submit({})
     expect(result.status).toBe('done')
-    expect(driver.aborted).toEqual([1])
-    expect(driver.heard.filter(({ type }) => type === 'result').length).toBe(1)
+    expect(client.aborted).toEqual([1])
+    expect(client.heard.filter(({ type }) => type === 'result').length).toBe(1)
     expect(started.outcomes.map(({ outcome }) => outcome)).toEqual(['cancelled', 'sent'])
     expect(started.store.episode(result.key)?.attempt).toBe(1)
   })
@@ -136,10 +136,10 @@ describe('a driver', () => {
   test('hears of a rollout that the service cancels', async () => {
     await using started = await startChannel(model)
     const { calls, sample } = heldSampler()
-    const driver = await started.connect({ sample })
-    const result = driver.submit({})
+    const client = await started.connect({ sample })
+    const result = client.submit({})
     await until(() => calls.length === 1)
-    await started.service.cancel(driver.keyOf({}))
+    await started.service.cancel(client.keyOf({}))
     expect(await result).toMatchObject({ status: 'failed', stopReason: 'cancelled', error: { code: 'ROLLOUT_CANCELLED', retryable: true } })
   })
 
@@ -147,7 +147,7 @@ describe('a driver', () => {
     let running = 0
     let most = 0
     await using started = await startChannel(model, { concurrency: 8 })
-    const driver = await started.connect({
+    const client = await started.connect({
       sample: async () => {
         most = Math.max(most, ++running)
         await new Promise((resolve) => setImmediate(resolve))
@@ -155,7 +155,7 @@ describe('a driver', () => {
         return sampled
       },
     })
-    const results = await Promise.all(Array.from({ length: 2_000 }, (_, sample) => driver.submit({ sample })))
+    const results = await Promise.all(Array.from({ length: 2_000 }, (_, sample) => client.submit({ sample })))
     expect(results.filter(({ status }) => status === 'done').length).toBe(2_000)
     expect(new Set(results.map(({ key }) => key)).size).toBe(2_000)
     expect(most).toBeLessThanOrEqual(8)
@@ -171,28 +171,28 @@ describe('a driver', () => {
       close: async () => {},
     }
     await using started = await startChannel(model, { score })
-    const driver = await started.connect()
-    const [train, val] = await Promise.all([driver.submit({}), driver.submit({ partition: 'val' })])
+    const client = await started.connect()
+    const [train, val] = await Promise.all([client.submit({}), client.submit({ partition: 'val' })])
     expect(train).toMatchObject({ status: 'failed', rows: [], omitted: { 'failed-episode': 3 }, error: { code: 'REWARD_FAILED' } })
     expect(val).toMatchObject({ status: 'failed', rows: [{ length: 6 }], error: { code: 'REWARD_FAILED' } })
   })
 
   test('that scores itself gets rows without a reward', async () => {
     await using started = await startChannel(model, { score: null, reward: 'native' })
-    const driver = await started.connect()
-    expect(driver.welcome.settings.reward).toBe('native')
-    expect(await driver.submit({})).toMatchObject({ status: 'done', reward: null, rows: [{ reward: null }] })
+    const client = await started.connect()
+    expect(client.welcome.settings.reward).toBe('native')
+    expect(await client.submit({})).toMatchObject({ status: 'done', reward: null, rows: [{ reward: null }] })
   })
 
   test('has its deadline kept from the start of the rollout, not while it is queued', async () => {
     await using started = await startChannel(model, { concurrency: 1 })
     const { calls, release, sample } = heldSampler()
-    const driver = await started.connect({ sample: (call) => (call.key.endsWith('/1') ? sampled : sample(call)) })
-    const first = driver.submit({ sample: 0, deadlineMs: 60_000 })
-    const second = driver.submit({ sample: 1, deadlineMs: 400 })
+    const client = await started.connect({ sample: (call) => (call.key.endsWith('/1') ? sampled : sample(call)) })
+    const first = client.submit({ sample: 0, deadlineMs: 60_000 })
+    const second = client.submit({ sample: 1, deadlineMs: 400 })
     await until(() => calls.length === 1)
     await new Promise((resolve) => setTimeout(resolve, 450))
-    expect(driver.heard.filter(({ type }) => type === 'started').length).toBe(1)
+    expect(client.heard.filter(({ type }) => type === 'started').length).toBe(1)
     release(sampled)
     expect((await second).status).toBe('done')
     expect((await first).status).toBe('done')
@@ -205,14 +205,14 @@ describe('the answers of rows', () => {
   test('are there for the reward function while the row is under way, and in no request', async () => {
     await using started = await startChannel(model)
     const { calls, release, sample } = heldSampler()
-    const driver = await started.connect({ sample })
+    const client = await started.connect({ sample })
     const secret = 'the hidden answer'
-    const result = driver.submit({ uid: 'a', row: { rewardModel: { ground_truth: secret } } })
+    const result = client.submit({ uid: 'a', row: { rewardModel: { ground_truth: secret } } })
     await until(() => calls.length === 1)
     expect(started.answers.answerKey('a').groundTruth).toBe(secret)
-    const other = await driver.submit({ uid: 'a', sample: 1, row: { rewardModel: { ground_truth: 'another' } } })
+    const other = await client.submit({ uid: 'a', sample: 1, row: { rewardModel: { ground_truth: 'another' } } })
     expect(other).toMatchObject({ status: 'failed', error: { code: 'ROLLOUT_INVALID' } })
-    expect(JSON.stringify(started.store.rollout(driver.keyOf({ uid: 'a' })))).not.toContain(secret)
+    expect(JSON.stringify(started.store.rollout(client.keyOf({ uid: 'a' })))).not.toContain(secret)
     release(sampled)
     await result
     expect(started.answers.has('a')).toBe(false)
@@ -220,7 +220,7 @@ describe('the answers of rows', () => {
   })
 })
 
-describe('a model whose files arrive with the first driver', () => {
+describe('a model whose files arrive with the first trainer client', () => {
   test('is kept under its hash, checked, and not asked for again', async () => {
     const filesDirectory = await mkdtemp(join(tmpdir(), 'channel-files-'))
     const names = await readdir(model.directory)
@@ -233,10 +233,10 @@ describe('a model whose files arrive with the first driver', () => {
       expect(() => started.engine.chat()).toThrow(expect.objectContaining({ code: 'POLICY_UNAVAILABLE', retryable: true }))
       const wrong = started.connect({ files: new Map([...files].slice(1)), hello: { tokenizerHash } })
       await expect(wrong).rejects.toMatchObject({ code: 'MODEL_MISMATCH' })
-      const driver = await started.connect({ files, hello: { tokenizerHash } })
-      expect(driver.welcome.needFiles).toBe(true)
+      const client = await started.connect({ files, hello: { tokenizerHash } })
+      expect(client.welcome.needFiles).toBe(true)
       expect(started.engine.health?.()).toMatchObject({ ready: true })
-      expect((await driver.submit({})).status).toBe('done')
+      expect((await client.submit({})).status).toBe('done')
       expect(await readdir(filesDirectory)).toEqual([tokenizerHash])
       const other = await started.connect({ hello: { tokenizerHash, worker: 'other' } })
       expect(other.welcome.needFiles).toBe(false)

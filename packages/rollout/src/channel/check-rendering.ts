@@ -51,7 +51,7 @@ const pick = ({ name, description, parameters = {} }: Plain) => ({ name, ...(des
 /** Most ids that an error shows after a difference. */
 const shown = 12
 
-/** Renders the driver's conversation and compares ids. Throws TEMPLATE_MISMATCH at the first that differs. */
+/** Renders the trainer client's conversation and compares ids. Throws TEMPLATE_MISMATCH at the first that differs. */
 export function checkRendering(chat: ChatModel, { messages, tools }: ChannelCheck, renderedIds: Int32Array): void {
   const isOpenAi = tools?.every((tool: unknown) => isRecord(tool) && isRecord(tool['function'])) ?? false
   const { promptTokenIds } = chat.createConversation().prepare({

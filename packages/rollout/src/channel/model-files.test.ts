@@ -11,7 +11,7 @@ const files = new Map([
 ])
 
 test('the hash of files is that of the Python bridge, in any order', () => {
-  // aworld_train_bridge.driver.files.files_hash of the same files.
+  // aworld_train_bridge.shared.files.files_hash of the same files.
   const hash = 'f0916354e2e01cf625c60875e6049cfdba5186aa5a2cd1482b57f46e1ad20fc2'
   expect(filesHash(files)).toBe(hash)
   expect(filesHash(new Map([...files].reverse()))).toBe(hash)

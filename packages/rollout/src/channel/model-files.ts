@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 /**
  * SHA-256 in hex over the files of a tokenizer in the order of their names' bytes: for each its name, a zero byte, its length as
- * uint64 little endian, its bytes. The bridge computes the same (`aworld_train_bridge/driver/files.py`).
+ * uint64 little endian, its bytes. The bridge computes the same (`aworld_train_bridge/shared/files.py`).
  */
 export function filesHash(files: ReadonlyMap<string, Uint8Array>): string {
   const hash = createHash('sha256')

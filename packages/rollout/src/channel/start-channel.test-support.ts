@@ -8,11 +8,17 @@ import { writeTinyModel } from '@aworld-train/testing'
 import { createRolloutRunner } from '../rollout-runner.ts'
 import { createRolloutServer } from '../service/rollout-server.ts'
 import { createRolloutService } from '../service/rollout-service.ts'
-import { connectDriver, type DriverCall, type DriverClient, type DriverOptions, type Sampled } from '../testing/driver-client.ts'
 import { memoryEnvironment } from '../testing/memory-environment.ts'
 import { type MemoryGateway, memoryGateway } from '../testing/memory-gateway.ts'
 import { type MemoryStore, memoryStore } from '../testing/memory-store.ts'
 import { exactReward, program } from '../testing/rollout-fixtures.ts'
+import {
+  connectTrainerClient,
+  type Sampled,
+  type TrainerClient,
+  type TrainerClientCall,
+  type TrainerClientOptions,
+} from '../testing/trainer-client.ts'
 import { createChannelAnswers } from './channel-answers.ts'
 import { createChannelEngine } from './channel-engine.ts'
 import { createChannelServer } from './channel-server.ts'
@@ -23,7 +29,7 @@ export const token = 'secret'
 /** The conversation that every hello here is checked with. */
 export const checkMessages = [{ role: 'user', content: 'Hello.' }]
 
-/** Folder of a tiny model, and the ids that a driver with it renders for its hello. */
+/** Folder of a tiny model, and the ids that a trainer client with it renders for its hello. */
 export async function writeModel(): Promise<{ directory: string; renderedIds: Int32Array } & AsyncDisposable> {
   const directory = await mkdtemp(join(tmpdir(), 'channel-test-'))
   await writeTinyModel({ directory, template: chatMlTemplate })
@@ -134,7 +140,7 @@ export async function startChannel(model: { readonly directory: string; readonly
     onWarning: (warning) => void warnings.push(warning),
   })
   const server = await createRolloutServer({ service, channel, token, port })
-  const drivers: DriverClient[] = []
+  const clients: TrainerClient[] = []
   return {
     server,
     service,
@@ -145,19 +151,19 @@ export async function startChannel(model: { readonly directory: string; readonly
     answers,
     outcomes,
     warnings,
-    async connect(options: Partial<Omit<DriverOptions, 'hello'>> & { hello?: Partial<ChannelHello> } = {}): Promise<DriverClient> {
-      const driver = await connectDriver({
+    async connect(options: Partial<Omit<TrainerClientOptions, 'hello'>> & { hello?: Partial<ChannelHello> } = {}): Promise<TrainerClient> {
+      const client = await connectTrainerClient({
         url: server.url,
         token,
         sample: () => sampled,
         renderedIds: model.renderedIds,
         ...options,
       })
-      drivers.push(driver)
-      return driver
+      clients.push(client)
+      return client
     },
     async [Symbol.asyncDispose]() {
-      for (const driver of drivers) driver.terminate()
+      for (const client of clients) client.terminate()
       await server.close()
       await channel.close()
       await service.close()
@@ -180,12 +186,12 @@ export async function until(condition: () => boolean): Promise<void> {
 
 /** A sampler whose answers wait until the test releases them. */
 export function heldSampler() {
-  const calls: DriverCall[] = []
+  const calls: TrainerClientCall[] = []
   const gate = Promise.withResolvers<Sampled>()
   return {
     calls,
     release: gate.resolve,
-    sample: (call: DriverCall) => {
+    sample: (call: TrainerClientCall) => {
       calls.push(call)
       return gate.promise
     },

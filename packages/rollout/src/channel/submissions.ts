@@ -12,8 +12,8 @@ import type { ChannelOutcome, ChannelServerOptions } from './channel-types.ts'
 import { requireOwnKey, toRolloutRequest } from './to-request.ts'
 import { type ResultFrame, toFailedResult, toResult } from './to-result.ts'
 
-/** A worker of a driver: its hello, and the connection it has now. */
-export interface DriverSession {
+/** A worker of a trainer client: its hello, and the connection it has now. */
+export interface ClientSession {
   readonly hello: ChannelHello
   connection: ChannelConnection | null
 }
@@ -24,11 +24,11 @@ type Options = Pick<
 > &
   Required<Pick<ChannelServerOptions, 'rows' | 'reward' | 'graceMs'>> & { readonly rolloutTimeoutMs: number | null }
 
-/** A rollout that a driver waits for. */
+/** A rollout that a trainer client waits for. */
 interface Submission {
   readonly key: string
   readonly submit: ChannelSubmit
-  session: DriverSession
+  session: ClientSession
   /** The connection that submitted it last; `null` when that was lost. */
   connection: ChannelConnection | null
   isStarted: boolean
@@ -36,18 +36,18 @@ interface Submission {
 
 type Ending = Pick<RolloutState, 'status' | 'episode' | 'error'>
 
-/** What drivers have submitted, from the submission to its result. */
+/** Submissions of trainer clients, each kept until its result. */
 export interface Submissions {
-  submit(session: DriverSession, submit: ChannelSubmit): void
-  cancel(session: DriverSession, key: string, reason: string): void
-  /** Its rollouts wait for the next connection of their driver, for the grace period. */
+  submit(session: ClientSession, submit: ChannelSubmit): void
+  cancel(session: ClientSession, key: string, reason: string): void
+  /** Its rollouts wait for the next connection of their trainer client, for the grace period. */
   leave(connection: ChannelConnection): number
   /** Cancels every submission of a worker, because a newer start of its run is connected. */
-  supersede(session: DriverSession): void
+  supersede(session: ClientSession): void
   started(key: string): void
   report(key: string, outcome: ChannelOutcome['outcome'], more?: Partial<ChannelOutcome>): void
   /** Whether a worker waits for anything. */
-  has(session: DriverSession): boolean
+  has(session: ClientSession): boolean
   open(): number
   close(): Promise<void>
 }
@@ -66,7 +66,7 @@ export function createSubmissions(options: Options): Submissions {
     onOutcome?.({ key, run, incarnation, partition, outcome, ...more })
   }
 
-  function requestOf({ hello }: DriverSession, submit: ChannelSubmit): RolloutRequest {
+  function requestOf({ hello }: ClientSession, submit: ChannelSubmit): RolloutRequest {
     requireOwnKey(submit, hello)
     const { task, answer, kind } = toTask(submit.row, submit)
     answers.hold(submit.key, answer)
@@ -116,7 +116,7 @@ export function createSubmissions(options: Options): Submissions {
     if (submissions.get(submission.key) !== submission) return
     forget(submission, reason)
     answers.release(submission.key)
-    // The end of the service cut it off; its driver submits it again when the service is back.
+    // The end of the service cut it off; its trainer client submits it again when the service is back.
     if (ending.status === 'cancelled' && service.counts().stopping) return
     // Without a connection the result stays in the store until it is asked for again.
     if (submission.connection) sendResult(submission.connection, frameOf(submission, ending))
@@ -148,8 +148,8 @@ export function createSubmissions(options: Options): Submissions {
     ended.then((state) => settle(submission, state)).catch((cause) => refuse(submission, cause))
   }
 
-  /** The same submission over a new connection, or of another worker of its driver. */
-  function attach(existing: Submission, session: DriverSession, submit: ChannelSubmit): void {
+  /** The same submission over a new connection, or of another worker of its trainer client. */
+  function attach(existing: Submission, session: ClientSession, submit: ChannelSubmit): void {
     const { key } = submit
     try {
       service.submit(requestOf(session, submit))

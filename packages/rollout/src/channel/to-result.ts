@@ -1,4 +1,4 @@
-import { type DriverRowAssembly, type DriverRowOptions, toDriverRows } from '@aworld-train/core'
+import { type TrainerRowAssembly, type TrainerRowOptions, toTrainerRows } from '@aworld-train/core'
 import type {
   ChannelArray,
   ChannelFailure,
@@ -16,27 +16,27 @@ export interface ResultOptions {
   readonly limits: ChannelHello['limits']
   readonly partition: ChannelPartition
   readonly reward: 'service' | 'native'
-  readonly incompleteEpisodes?: DriverRowOptions['incompleteEpisodes']
+  readonly incompleteEpisodes?: TrainerRowOptions['incompleteEpisodes']
   readonly solution?: ((episode: Episode) => string) | undefined
 }
 
 export interface ResultFrame {
   readonly message: ChannelResult
   readonly arrays: Record<string, ChannelArray>
-  readonly assembly: DriverRowAssembly | null
+  readonly assembly: TrainerRowAssembly | null
 }
 
 const toFailure = ({ code, message, retryable }: ErrorRecord): ChannelFailure => ({ code, message, retryable })
 
 const duration = (timings: readonly Timing[]) => timings.reduce((sum, { startedAt, endedAt }) => sum + Math.max(0, endedAt - startedAt), 0)
 
-/** What a driver is told of an episode. In `val` a rollout that failed scores 0 and shows its rows. */
+/** Converts an episode to the result that its trainer client gets. In `val` a rollout that failed scores 0 and shows its rows. */
 export function toResult(
   key: string,
   episode: Episode,
   { rows, limits, partition, reward, incompleteEpisodes, solution }: ResultOptions,
 ): ResultFrame {
-  const assembly = toDriverRows(episode, { rows, limits, evaluation: partition === 'val', reward, incompleteEpisodes })
+  const assembly = toTrainerRows(episode, { rows, limits, evaluation: partition === 'val', reward, incompleteEpisodes })
   const turns = episode.trajectories.flatMap((trajectory) => trajectory.turns)
   const arrays: Record<string, ChannelArray> = {}
   for (const [index, { tokenIds, lossMask, rolloutLogprobs }] of assembly.rows.entries()) {

@@ -40,10 +40,10 @@ export interface RolloutServerOptions {
   readonly insecure?: boolean | undefined
   /** Names besides those of loopback that `Host` may have where the server listens on loopback without TLS. */
   readonly allowedHosts?: readonly string[] | undefined
-  /** Required of clients and drivers as `Authorization: Bearer …` by all paths but `/health` and `/ready`. It may be left out on loopback only. */
+  /** Required of clients and trainer clients as `Authorization: Bearer …` by all paths but `/health` and `/ready`. It may be left out on loopback only. */
   readonly token?: string | undefined
   readonly limits?: Partial<RolloutServerLimits> | undefined
-  /** Serves drivers at `/v1/channel`; its connections end with the server. */
+  /** Serves trainer clients at `/v1/channel`; its connections end with the server. */
   readonly channel?: Pick<ChannelServer, 'upgrade' | 'disconnect' | 'counts'> | undefined
   /** Takes workers at `/v1/workers` and gives them files of tasks at `/v1/files`. Their connections end with the server. */
   readonly workers?: ServedWorkers | undefined

@@ -37,7 +37,7 @@ export function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOpt
   return stack.adopt(createRunner(options, noAnswer), (each) => each.close())
 }
 
-/** The files that clients and drivers may name in a task. */
+/** The files that clients and trainer clients may name in a task. */
 export interface TaskFiles {
   /** Source of the files, for messages. */
   readonly source: string
@@ -50,7 +50,7 @@ export interface ServedAgentSideOptions extends AgentSideOptions {
   readonly serviceLimits?: Partial<RolloutServiceLimits> | undefined
   /** The files that tasks may name. Default: all. */
   readonly taskFiles?: TaskFiles | undefined
-  /** Options of the channel to a driver; `null` where there is none. A driver scores where there is no reward on this side. */
+  /** Options of the channel to a trainer client; `null` where there is none. A trainer client scores where there is no reward on this side. */
   readonly channel: Omit<ChannelServerOptions, 'service' | 'store' | 'answers' | 'reward'> | null
   readonly server: Omit<RolloutServerOptions, 'service' | 'channel'>
 }
@@ -63,7 +63,7 @@ export interface ServedAgentSide {
   readonly channel: ChannelServer | null
 }
 
-/** Opens the agent side as `openAgentSide` does, and serves its rollouts to clients, and to a driver. */
+/** Opens the agent side as `openAgentSide` does, and serves its rollouts to clients, and to a trainer client. */
 export async function serveAgentSide(stack: AsyncDisposableStack, options: ServedAgentSideOptions): Promise<ServedAgentSide> {
   const { program, store, reward, answers, taskFiles, onEvent } = options
   stack.defer(async () => await program.close?.())

@@ -1,7 +1,7 @@
 import type { ConfigurationAnswer } from '@aworld-train/python-bridge'
 import type { KeyTree } from '@aworld-train/training'
 import type { z } from 'zod'
-import type { ModuleSettings } from '../driven/module-config.ts'
+import type { ModuleSettings } from '../python-trainer/module-config.ts'
 
 /** A framework whose keys are those of transformers' TrainingArguments and of a GRPOConfig, with its differences. */
 export interface GrpoFramework<Settings extends ModuleSettings> {

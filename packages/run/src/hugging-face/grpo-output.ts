@@ -1,6 +1,6 @@
 import type { ConsoleReader } from '@aworld-train/core'
 import { commonFailures, createFailureReader, folderCheckpoints, torchFailures } from '@aworld-train/python-bridge'
-import { timedMetricsReader } from '../driven/timed-metrics.ts'
+import { timedMetricsReader } from '../python-trainer/timed-metrics.ts'
 
 /** Names of transformers' Trainer and of a GRPOTrainer, and the bridge's timers. */
 export const readGrpoMetrics = timedMetricsReader({

@@ -1,5 +1,5 @@
 import { isTree, type KeyTree, lossProblems } from '@aworld-train/training'
-import { inertTermNotes, type ModuleSettings, type RenderedTerms } from '../driven/module-config.ts'
+import { inertTermNotes, type ModuleSettings, type RenderedTerms } from '../python-trainer/module-config.ts'
 import { type GrpoFramework, numberAt } from './grpo-framework.ts'
 
 /**

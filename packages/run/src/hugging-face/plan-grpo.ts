@@ -1,7 +1,7 @@
-import type { DrivenData, DrivenRun, PlanOptions } from '@aworld-train/core'
+import type { PlanInputs, PlanOptions, TrainerData } from '@aworld-train/core'
 import type { KeyTree } from '@aworld-train/training'
-import { type ModulePlan, type ModuleSettings, toModulePlan } from '../driven/module-config.ts'
-import { drawnOrder, writePlanFiles } from '../driven/write-plan-files.ts'
+import { type ModulePlan, type ModuleSettings, toModulePlan } from '../python-trainer/module-config.ts'
+import { drawnOrder, writePlanFiles } from '../python-trainer/write-plan-files.ts'
 import { completionTokens, type GrpoFramework, generationOf, numberAt } from './grpo-framework.ts'
 import type { GrpoConfig } from './read-grpo-config.ts'
 
@@ -12,7 +12,7 @@ export interface GrpoPlan extends ModulePlan {
 /** Plans a start. Fields that the user left out follow from the model, the data or this run, each with a note. */
 export async function planGrpo<Settings extends ModuleSettings>(
   config: GrpoConfig<Settings>,
-  run: DrivenRun,
+  run: PlanInputs,
   { validate = false, signal }: PlanOptions,
   framework: GrpoFramework<Settings>,
 ): Promise<GrpoPlan> {
@@ -72,7 +72,7 @@ function stepsOf(fields: KeyTree, rows: number | null, { prompts, updates }: Ret
  */
 export async function writeGrpoFiles<Settings extends ModuleSettings>(
   plan: GrpoPlan,
-  data: DrivenData,
+  data: TrainerData,
   framework: GrpoFramework<Settings>,
 ): Promise<string[]> {
   const { path, model, fields, section, stratify, steps, seed, evaluation, limits, logprobTolerance, checkpoints } = plan

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { ReadConfigOptions } from '@aworld-train/core'
-import { isTree, type KeyTree, ownKeysOf, readDrivenSource, readOwnConfig, setAt } from '@aworld-train/training'
-import { type ModuleConfig, type ModuleSettings, toModuleConfig } from '../driven/module-config.ts'
+import { isTree, type KeyTree, ownKeysOf, readOwnConfig, readTrainerSource, setAt } from '@aworld-train/training'
+import { type ModuleConfig, type ModuleSettings, toModuleConfig } from '../python-trainer/module-config.ts'
 import { completionTokens, type GrpoFramework, generationOf } from './grpo-framework.ts'
 import { renderGrpoTerms } from './grpo-terms.ts'
 
@@ -24,7 +24,7 @@ export async function readGrpoConfig<Settings extends ModuleSettings>(
   const { baseDirectory, sections = [], overrides = {}, findPython, signal } = options
   const { name, title, complete = (fields) => fields } = framework
   const ownKeys = ownKeysOf(framework.settings)
-  const read = readDrivenSource(source, { name, sections, ownKeys, baseDirectory })
+  const read = readTrainerSource(source, { name, sections, ownKeys, baseDirectory })
   const { own: terms, directory } = read
   const written = { ...read.fields }
   const section = framework.section === null ? null : written[framework.section]

@@ -2,12 +2,12 @@ import {
   type AgentTokenCounts,
   createAgentTokens,
   createLedger,
-  type DriverRowAssembly,
-  type DriverRowOptions,
   maskedTokens,
   mergeCounts,
   type TokenCounts,
-  toDriverRows,
+  type TrainerRowAssembly,
+  type TrainerRowOptions,
+  toTrainerRows,
   totalCount,
 } from '@aworld-train/core'
 import { type AgentTokens, type Episode, parseChannelKey, type TokenLedger } from '@aworld-train/protocol'
@@ -24,10 +24,10 @@ export interface TokenLedgerInput {
   /** The result of a rollout; `null` if it has none. */
   readonly episode: (key: string) => Episode | null
   /** How rows were chosen. */
-  readonly rows: Omit<DriverRowOptions, 'evaluation'>
+  readonly rows: Omit<TrainerRowOptions, 'evaluation'>
 }
 
-export interface DrivenTokenLedger {
+export interface TrainerTokenLedger {
   readonly ledger: TokenLedger
   /** Tokens of training rollouts with a result, by agent. */
   readonly agents: Readonly<Record<string, AgentTokens>>
@@ -50,7 +50,7 @@ export interface DrivenTokenLedger {
  * store for each of the others. A call that the trainer answered and the store does not have was abandoned. A call that the store has and
  * the trainer never answered is unexplained.
  */
-export function toTokenLedger(input: TokenLedgerInput): DrivenTokenLedger {
+export function toTokenLedger(input: TokenLedgerInput): TrainerTokenLedger {
   const { ledgers, incarnations, episode } = input
   const ledger = createLedger()
   const agents = createAgentTokens()
@@ -103,7 +103,7 @@ export function toTokenLedger(input: TokenLedgerInput): DrivenTokenLedger {
     const last = result?.attempt ?? Number.POSITIVE_INFINITY
     ledger.add(result ? 'superseded-attempt' : 'cancelled-episode', sumOf(calls.filter(({ attempt }) => attempt !== last)))
     if (!result) continue
-    const assembly = toDriverRows(result, { ...input.rows, evaluation: false })
+    const assembly = toTrainerRows(result, { ...input.rows, evaluation: false })
     const { omitted, sampled: sampledTokens } = assembly
     addAgents(agents, assembly, isTrained)
     ledger.merge(isTrained ? omitted : untrainedOf(omitted, sampledTokens))
@@ -132,7 +132,7 @@ export function toTokenLedger(input: TokenLedgerInput): DrivenTokenLedger {
 }
 
 /** Counts the rows of a rollout by agent. If the trainer took the rollout, it has trained all its rows; otherwise none. */
-function addAgents(agents: AgentTokenCounts, { rows, omittedTurns }: DriverRowAssembly, isTrained: boolean): void {
+function addAgents(agents: AgentTokenCounts, { rows, omittedTurns }: TrainerRowAssembly, isTrained: boolean): void {
   for (const row of rows) agents.add(row.agent, maskedTokens(row), isTrained ? null : 'unselected-by-trainer')
   for (const { agent, tokens, reason } of omittedTurns) agents.add(agent, tokens, reason)
 }
@@ -175,7 +175,7 @@ function unrecorded(answers: readonly { readonly tokens: number }[], calls: read
 function describeSuperseded(
   { ledgers, incarnations }: TokenLedgerInput,
   tokens: ReadonlyMap<string, number>,
-): DrivenTokenLedger['superseded'] {
+): TrainerTokenLedger['superseded'] {
   const standing = new Set(standingBatches(ledgers, incarnations))
   return ledgers.flatMap(({ incarnation, trained }) => {
     const steps = [...new Set(trained.filter((line) => !standing.has(line)).map(({ step }) => step))]

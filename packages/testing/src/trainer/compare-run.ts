@@ -1,11 +1,11 @@
-import { aggregateLoss, type DriverRow, lossWeights, toDriverRows } from '@aworld-train/core'
+import { aggregateLoss, lossWeights, type TrainerRow, toTrainerRows } from '@aworld-train/core'
 import type { RowSelection } from '@aworld-train/protocol'
 import { type ReferenceModel, readReferenceModel, readWeights } from './reference-model.ts'
 import type { TrainedBatch, TrainedRow, TrainedRun, TrainerArithmetic } from './trained-run.ts'
 import { groupOf } from './trainer-exam.ts'
 
 /** A row that an episode gives, with what the reference says of it. */
-interface ExpectedRow extends DriverRow {
+interface ExpectedRow extends TrainerRow {
   readonly rollout: string
   readonly advantage: number
 }
@@ -37,7 +37,7 @@ export function expectedAdvantage(reward: number, rewards: readonly number[], no
 /** The rows that the episodes of a step give, failed ones left out; advantages by the group of a task, whatever the order. */
 function expectedRows(run: TrainedRun, step: number, rows: RowSelection, normalization: Normalization): ExpectedRow[] {
   const episodes = run.episodes.filter((each) => each.step === step).map(({ episode }) => episode)
-  const made = episodes.map((episode) => toDriverRows(episode, { rows, limits: unlimited, evaluation: false, reward: 'service' }))
+  const made = episodes.map((episode) => toTrainerRows(episode, { rows, limits: unlimited, evaluation: false, reward: 'service' }))
   const isDone = episodes.map((_, index) => made[index]!.status === 'done')
   return episodes.flatMap(({ rollout }, index) => {
     const group = episodes.flatMap((each, at) => (groupOf(each.rollout) === groupOf(rollout) ? [at] : []))

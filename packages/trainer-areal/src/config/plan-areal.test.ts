@@ -1,14 +1,14 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DrivenRun } from '@aworld-train/core'
+import type { PlanInputs } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { writeRunFiles } from '../run/write-run-files.ts'
 import { planAreal } from './plan-areal.ts'
 import { readArealConfig } from './read-areal-config.ts'
 
 const options = { baseDirectory: '/project', environment: {} }
-const run = (more: Partial<DrivenRun> = {}): DrivenRun => ({
+const run = (more: Partial<PlanInputs> = {}): PlanInputs => ({
   path: '/runs/one',
   name: 'one',
   agent: { name: 'agent', module: null, directory: '/project', source: null },

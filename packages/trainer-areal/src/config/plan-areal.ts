@@ -1,11 +1,11 @@
-import type { DrivenRun, PlanOptions } from '@aworld-train/core'
+import type { PlanInputs, PlanOptions } from '@aworld-train/core'
 import { toModulePlan } from '@aworld-train/run'
 import { setAt } from '@aworld-train/training'
 import { type ArealConfig, type ArealPlan, numberAt, responseTokens, valueAt } from './areal-config.ts'
 import { askAreal } from './ask-areal.ts'
 
 /** Plans a start. Keys that the user left out follow from the model, the data or this run, each with a note. */
-export async function planAreal(config: ArealConfig, run: DrivenRun, { validate = false, signal }: PlanOptions = {}): Promise<ArealPlan> {
+export async function planAreal(config: ArealConfig, run: PlanInputs, { validate = false, signal }: PlanOptions = {}): Promise<ArealPlan> {
   const { settings, warmupSteps, passes } = config
   const notes: string[] = []
   const problems: string[] = []

@@ -1,6 +1,6 @@
 import type { ReadConfigOptions } from '@aworld-train/core'
 import { toModuleConfig } from '@aworld-train/run'
-import { ownKeysOf, readDrivenSource, readOwnConfig, setAt } from '@aworld-train/training'
+import { ownKeysOf, readOwnConfig, readTrainerSource, setAt } from '@aworld-train/training'
 import { type ArealConfig, numberAt, responseTokens, valueAt } from './areal-config.ts'
 import { ArealSettings } from './areal-settings.ts'
 import { askAreal } from './ask-areal.ts'
@@ -11,7 +11,7 @@ const ownKeys = ownKeysOf(ArealSettings)
 /** Reads a configuration in AReaL's keys, in ours, or both. AReaL's keys win over ours. */
 export async function readArealConfig(source: unknown, options: ReadConfigOptions): Promise<ArealConfig> {
   const { baseDirectory, sections, overrides = {}, findPython, signal } = options
-  const read = readDrivenSource(source, { name: 'areal', sections, ownKeys, baseDirectory })
+  const read = readTrainerSource(source, { name: 'areal', sections, ownKeys, baseDirectory })
   const { own: terms } = read
   const fields = structuredClone(read.fields)
   if (overrides.seed !== undefined) terms['seed'] = overrides.seed

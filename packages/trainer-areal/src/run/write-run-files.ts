@@ -1,10 +1,10 @@
 import { join } from 'node:path'
-import type { DrivenData } from '@aworld-train/core'
+import type { TrainerData } from '@aworld-train/core'
 import { drawnOrder, writePlanFiles } from '@aworld-train/run'
 import { type ArealPlan, numberAt } from '../config/areal-config.ts'
 
 /** Writes the files that `python -m aworld_train_bridge.areal` reads. */
-export async function writeRunFiles(plan: ArealPlan, data: DrivenData): Promise<string[]> {
+export async function writeRunFiles(plan: ArealPlan, data: TrainerData): Promise<string[]> {
   const { path, model, fields, stratify, steps, seed, drawn, evaluation, before, passes, limits, logprobTolerance, checkpoints } = plan
   const { samples, temperature } = evaluation
   return await writePlanFiles({

@@ -1,14 +1,14 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { DrivenRun } from '@aworld-train/core'
+import type { PlanInputs } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { swiftTrainer } from '../swift-trainer.ts'
 
 const { readConfig: readSwiftConfig, plan: planSwift, writeFiles: writeRunFiles } = swiftTrainer
 
 const options = { baseDirectory: '/project', environment: {} }
-const run = (more: Partial<DrivenRun> = {}): DrivenRun => ({
+const run = (more: Partial<PlanInputs> = {}): PlanInputs => ({
   path: '/runs/one',
   name: 'one',
   agent: { name: 'agent', module: null, directory: '/project', source: null },

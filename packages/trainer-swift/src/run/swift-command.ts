@@ -1,4 +1,4 @@
-import type { DrivenCommand, DrivenStart } from '@aworld-train/core'
+import type { TrainerCommand, TrainerStart } from '@aworld-train/core'
 import { bridgeEnvironment } from '@aworld-train/python-bridge'
 import { moduleCommand } from '@aworld-train/run'
 import { firstGpu, swiftVariables } from './swift-variables.ts'
@@ -6,7 +6,7 @@ import { firstGpu, swiftVariables } from './swift-variables.ts'
 /** Prefixes of variables that ms-swift, its hub client, accelerate and transformers read beside those of torch. */
 const prefixes = ['ACCELERATE_', 'TRL_', 'SWIFT_', 'MODELSCOPE_', 'SWANLAB_']
 
-export function swiftCommand(_: unknown, start: DrivenStart): DrivenCommand {
+export function swiftCommand(_: unknown, start: TrainerStart): TrainerCommand {
   const { bridge, inherited } = start
   return {
     command: moduleCommand('swift', start),

@@ -1,9 +1,9 @@
-import { DrivenSettings } from '@aworld-train/training'
+import { TrainerSettings } from '@aworld-train/training'
 import { z } from 'zod'
 
 /** Our side of a run with TRL: the block `aworldTrain` of a configuration. */
-export const TrlSettings = DrivenSettings.extend({
-  rows: DrivenSettings.shape.rows.unwrap().default('last'),
+export const TrlSettings = TrainerSettings.extend({
+  rows: TrainerSettings.shape.rows.unwrap().default('last'),
   maxPromptTokens: z
     .int()
     .min(1)

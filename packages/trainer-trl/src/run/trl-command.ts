@@ -1,4 +1,4 @@
-import type { DrivenCommand, DrivenStart } from '@aworld-train/core'
+import type { TrainerCommand, TrainerStart } from '@aworld-train/core'
 import { bridgeEnvironment } from '@aworld-train/python-bridge'
 import { moduleCommand } from '@aworld-train/run'
 
@@ -12,7 +12,7 @@ const prefixes = ['ACCELERATE_', 'TRL_', 'TRACKIO_']
 export const firstGpu = (env: Readonly<Record<string, string | undefined>>): string =>
   (env['CUDA_VISIBLE_DEVICES'] ?? '0').split(',')[0]!.trim()
 
-export function trlCommand(_: unknown, start: DrivenStart): DrivenCommand {
+export function trlCommand(_: unknown, start: TrainerStart): TrainerCommand {
   const { bridge, inherited } = start
   return {
     command: moduleCommand('trl', start),

@@ -1,4 +1,4 @@
-import type { DrivenRun } from '@aworld-train/core'
+import type { PlanInputs } from '@aworld-train/core'
 import type { VerlConfig, VerlKey } from '../config/verl-config.ts'
 
 /** The input of a check. */
@@ -8,7 +8,7 @@ export interface TrapContext {
   /** Keys that are not verl's default. */
   readonly keys: ReadonlyMap<string, VerlKey>
   readonly config: VerlConfig
-  readonly run: DrivenRun
+  readonly run: PlanInputs
   /** The value in the tree at a dotted path. */
   at(path: string): unknown
   number(path: string): number

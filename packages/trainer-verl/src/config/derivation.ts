@@ -1,4 +1,4 @@
-import type { DrivenRun } from '@aworld-train/core'
+import type { PlanInputs } from '@aworld-train/core'
 import type { VerlConfig, VerlKey } from './verl-config.ts'
 
 /** Collects derived keys. */
@@ -11,7 +11,7 @@ export interface Derivation {
 /** A rule's view of a run, and its means to set keys. */
 export interface DerivationContext extends Derivation {
   readonly config: VerlConfig
-  readonly run: DrivenRun
+  readonly run: PlanInputs
   /** Variables of verl's processes besides those of a launch. */
   readonly environment: Readonly<Record<string, string>>
   /** The user's value of a key, or else verl's default. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { DrivenRun } from '@aworld-train/core'
+import type { PlanInputs } from '@aworld-train/core'
 import type { KeyTree } from '@aworld-train/training'
 import type { Derivation, DerivationContext } from './derivation.ts'
 import { deriveBatch, deriveFailures, deriveMicroBatches, deriveSampling } from './derive-batch.ts'
@@ -37,7 +37,7 @@ export interface DeriveOptions {
  * Fills keys that the user left out and sets those that AWorld Train owns, each with its reason. The user's keys come first. `defaults` is
  * verl's own tree, resolved.
  */
-export function deriveKeys(config: VerlConfig, run: DrivenRun, { smoke, environment, defaults }: DeriveOptions): Derivation {
+export function deriveKeys(config: VerlConfig, run: PlanInputs, { smoke, environment, defaults }: DeriveOptions): Derivation {
   const keys = new Map(config.keys)
   const notes: string[] = []
   const problems: string[] = []

@@ -1,4 +1,4 @@
-import type { DrivenRun, PlanOptions } from '@aworld-train/core'
+import type { PlanInputs, PlanOptions } from '@aworld-train/core'
 import { checkPlan } from '../check/check-plan.ts'
 import { smokeEnvironment, smokeSettings } from '../smoke-settings.ts'
 import { deriveKeys } from './derive-keys.ts'
@@ -10,7 +10,7 @@ import { formatKey } from './verl-keys.ts'
  * Plans a start of verl: the user's keys, then those that are filled in or ours, each with its reason. The installed verl composes and,
  * with `validate`, checks the plan. Starts and writes nothing.
  */
-export async function planVerl(read: VerlConfig, run: DrivenRun, { validate, signal }: PlanOptions = {}): Promise<VerlPlan> {
+export async function planVerl(read: VerlConfig, run: PlanInputs, { validate, signal }: PlanOptions = {}): Promise<VerlPlan> {
   const config = run.model === undefined ? read : withModel(read, run.model)
   const { verl } = config
   if (verl === null) throw new Error('A plan needs the installed verl, whose keys it fills in.')
@@ -78,7 +78,7 @@ function evaluationOf(tree: Tree): VerlPlan['evaluation'] {
   }
 }
 
-function stepsOf(tree: Tree, run: DrivenRun): number | null {
+function stepsOf(tree: Tree, run: PlanInputs): number | null {
   const total = valueAt(tree, 'trainer.total_training_steps')
   const epochs = Number(valueAt(tree, 'trainer.total_epochs'))
   const prompts = Number(valueAt(tree, 'data.train_batch_size'))

@@ -1,4 +1,4 @@
-import type { DrivenConfig, DrivenPlan, DrivenRun } from '@aworld-train/core'
+import type { PlanInputs, TrainerConfig, TrainerPlan } from '@aworld-train/core'
 import type { InstalledVerl, ReadKeys, WrittenKeys } from './installed-verl.ts'
 import type { VerlKey } from './verl-key.ts'
 import type { VerlSettings } from './verl-settings.ts'
@@ -32,7 +32,7 @@ export interface ReadVerlConfigOptions {
 }
 
 /** A configuration as it was read, in verl's keys and ours. */
-export interface VerlConfig extends DrivenConfig<VerlSettings> {
+export interface VerlConfig extends TrainerConfig<VerlSettings> {
   readonly source: ConfigText
   /** The keys that the user set, by their dotted path, in the order of the configuration. */
   readonly keys: ReadonlyMap<string, VerlKey>
@@ -46,7 +46,7 @@ export interface VerlConfig extends DrivenConfig<VerlSettings> {
 }
 
 /** All data for a start of verl: the complete overrides, and the reason for each. */
-export interface VerlPlan extends DrivenPlan {
+export interface VerlPlan extends TrainerPlan {
   /** Command-line overrides of `python -m verl.trainer.main_ppo`, in order. */
   readonly overrides: readonly string[]
   /** Keys that are not verl's default, by dotted path. */
@@ -57,6 +57,6 @@ export interface VerlPlan extends DrivenPlan {
   /** Variables of verl's processes besides those of the channel. */
   readonly environment: Readonly<Record<string, string>>
   readonly config: VerlConfig
-  readonly run: DrivenRun
+  readonly run: PlanInputs
   readonly verl: InstalledVerl
 }

@@ -1,8 +1,8 @@
-import type { DrivenRun } from '@aworld-train/core'
+import type { PlanInputs } from '@aworld-train/core'
 import { bridgeDirectory } from '@aworld-train/python-bridge'
 
 /** A run of 64 training and 8 test rows whose agent is a module. */
-export function verlRun(parts: Partial<DrivenRun> = {}): DrivenRun {
+export function verlRun(parts: Partial<PlanInputs> = {}): PlanInputs {
   const path = parts.path ?? '/runs/gaia'
   return {
     path,

@@ -1,4 +1,4 @@
-import { DrivenSettings } from '@aworld-train/training'
+import { TrainerSettings } from '@aworld-train/training'
 import { z } from 'zod'
 
 const count = z.int().min(1)
@@ -48,7 +48,7 @@ export const VerlLayout = z.strictObject({
 export type VerlLayout = z.infer<typeof VerlLayout>
 
 /** Our side of a run with verl: the block `aworldTrain` of a configuration. */
-export const VerlSettings = DrivenSettings.extend({
+export const VerlSettings = TrainerSettings.extend({
   layout: VerlLayout.nullable()
     .default(null)
     .describe("Which GPUs sample and which train. `null`, where you set none of its keys, leaves that to verl's own keys."),

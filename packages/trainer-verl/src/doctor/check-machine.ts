@@ -1,4 +1,4 @@
-import type { DrivenCheck, GpuDriver, MachineOptions, PythonFacts } from '@aworld-train/core'
+import type { GpuDriver, MachineCheck, MachineOptions, PythonFacts } from '@aworld-train/core'
 import { inspectPython, probeGpuDriver } from '@aworld-train/python-bridge'
 import { toProblem } from '@aworld-train/run'
 import { valueAt } from '../config/value-at.ts'
@@ -15,7 +15,7 @@ export interface CheckMachineOptions extends MachineOptions {
 }
 
 /** Checks the needs of verl: GPUs and the torch that uses them, memory, disks, Ray, and then whether its trainer can be imported. */
-export async function* checkMachine({ plan, python, env, directory, signal }: CheckMachineOptions): AsyncGenerator<DrivenCheck> {
+export async function* checkMachine({ plan, python, env, directory, signal }: CheckMachineOptions): AsyncGenerator<MachineCheck> {
   const needs = plan && needsOf(plan)
   const report = python === null ? null : await inspectPython(python, verlPython, { env, torch: true, signal })
   if (plan && report) yield* attentionOf(plan, report)
@@ -31,7 +31,7 @@ export async function* checkMachine({ plan, python, env, directory, signal }: Ch
 }
 
 /** verl 0.9 asks transformers for FlashAttention unless it is told otherwise (workers/config/model.py). */
-export function attentionOf({ tree }: Pick<VerlPlan, 'tree'>, { packages }: Pick<PythonFacts, 'packages'>): DrivenCheck[] {
+export function attentionOf({ tree }: Pick<VerlPlan, 'tree'>, { packages }: Pick<PythonFacts, 'packages'>): MachineCheck[] {
   if (valueAt(tree, 'trainer.device') === 'cpu' || packages['flash-attn'] != null) return []
   const attention = valueAt(tree, 'actor_rollout_ref.model.override_config.attn_implementation') ?? 'flash_attention_2'
   if (attention !== 'flash_attention_2') return []

@@ -1,4 +1,4 @@
-import type { DrivenCheck, GpuDriver } from '@aworld-train/core'
+import type { GpuDriver, MachineCheck } from '@aworld-train/core'
 import { oldestGpuDriver, type PythonReport, runsOn } from '@aworld-train/python-bridge'
 import { toCheck } from '@aworld-train/run'
 import type { MachineFacts } from './read-machine.ts'
@@ -14,7 +14,7 @@ export interface MachineNeeds {
 type Finding = { readonly level: 'error' | 'warning'; readonly message: string }
 
 /** Judges the driver, the GPUs and the torch for them. */
-export function judgeGpus(driver: GpuDriver | null, torch: PythonReport['torch'], needs: MachineNeeds | null): DrivenCheck[] {
+export function judgeGpus(driver: GpuDriver | null, torch: PythonReport['torch'], needs: MachineNeeds | null): MachineCheck[] {
   const findings: Finding[] = []
   const wantsGpus = needs !== null && needs.device !== 'cpu'
   if (!driver) {
@@ -61,7 +61,7 @@ export function judgeGpus(driver: GpuDriver | null, torch: PythonReport['torch']
   ]
 }
 
-function judgeTorch(driver: GpuDriver | null, torch: PythonReport['torch']): DrivenCheck[] {
+function judgeTorch(driver: GpuDriver | null, torch: PythonReport['torch']): MachineCheck[] {
   if (torch === null) return []
   const { version, cuda, available, devices, error } = torch
   if (error !== null)
@@ -93,7 +93,7 @@ const storeThreshold = 10e9
 const fullDisk = 0.95
 
 /** Judges memory, shared memory, disks and Ray. */
-export function judgeMachine(machine: MachineFacts, needs: MachineNeeds | null): DrivenCheck[] {
+export function judgeMachine(machine: MachineFacts, needs: MachineNeeds | null): MachineCheck[] {
   const { memoryBytes, sharedMemory, disk, temporary, rayAddress, runningRay } = machine
   const onCpu = needs === null || needs.device === 'cpu'
   const memory: Finding[] = []

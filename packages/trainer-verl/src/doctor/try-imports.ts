@@ -1,4 +1,4 @@
-import type { DrivenCheck } from '@aworld-train/core'
+import type { MachineCheck } from '@aworld-train/core'
 import { runProcess, withBridge } from '@aworld-train/python-bridge'
 import { z } from 'zod'
 
@@ -25,7 +25,7 @@ export interface TryImportsOptions {
 }
 
 /** Imports verl's trainer and the bridge in `python`, which takes some 10 s. */
-export async function tryImports({ python, env, signal }: TryImportsOptions): Promise<DrivenCheck> {
+export async function tryImports({ python, env, signal }: TryImportsOptions): Promise<MachineCheck> {
   const started = performance.now()
   const { code, stdout, stderr } = await runProcess(python, ['-B', '-c', script, JSON.stringify(modules)], {
     env: withBridge(env),

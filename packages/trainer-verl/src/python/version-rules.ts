@@ -1,4 +1,4 @@
-import type { DrivenPython, PythonFacts, PythonProblem } from '@aworld-train/core'
+import type { PythonFacts, PythonProblem, TrainerPython } from '@aworld-train/core'
 import { compareVersions, isBelow, setUpAdvice } from '@aworld-train/python-bridge'
 import { planSetup } from './plan-setup.ts'
 
@@ -67,7 +67,7 @@ function between(name: string, from: readonly number[], below: readonly number[]
   }
 }
 
-export const verlPython: DrivenPython = {
+export const verlPython: TrainerPython = {
   name: 'verl',
   distribution: 'verl',
   inspected,

@@ -1,10 +1,10 @@
-import type { DrivenRun } from '@aworld-train/core'
+import type { PlanInputs } from '@aworld-train/core'
 import { isTree } from '@aworld-train/training'
 import { parse, stringify } from 'yaml'
 import { verlAgentLoopTarget } from '../python/bridge-names.ts'
 
 /** Text of `agent.yaml` for verl's agent loop registry (verl/experimental/agent_loop, 0.9.1): the bridge, with the module that runs in Node. */
-export function renderAgentYaml({ agent, name, path }: DrivenRun): string {
+export function renderAgentYaml({ agent, name, path }: PlanInputs): string {
   const moduleEntry = sourceEntry(agent)
   const { name: _, _target_: __, ...rest } = moduleEntry
   const entry = {
@@ -21,7 +21,7 @@ export function renderAgentYaml({ agent, name, path }: DrivenRun): string {
 }
 
 /** The entry of the user's agent.yaml for this agent: the one of its name, or the only one. */
-function sourceEntry({ source, name }: DrivenRun['agent']): Readonly<Record<string, unknown>> {
+function sourceEntry({ source, name }: PlanInputs['agent']): Readonly<Record<string, unknown>> {
   if (source === null) return {}
   const parsed: unknown = parse(source)
   const entries = (Array.isArray(parsed) ? parsed : [parsed]).filter(isTree)

@@ -1,4 +1,4 @@
-import type { DrivenDataset } from '@aworld-train/core'
+import type { TrainerDataset } from '@aworld-train/core'
 import { writeParquet } from '@aworld-train/training'
 
 /**
@@ -6,7 +6,7 @@ import { writeParquet } from '@aworld-train/training'
  * JSON text in `extra_info.task_json`, because nested columns would be forced into one schema. The split is in `extra_info.split`, because
  * verl does not tell an agent loop that it validates.
  */
-export async function writeVerlDataset({ tasks, answers }: DrivenDataset, split: 'train' | 'test', path: string): Promise<void> {
+export async function writeVerlDataset({ tasks, answers }: TrainerDataset, split: 'train' | 'test', path: string): Promise<void> {
   const rows = tasks.map((task, index) => {
     const { files: _, ...plain } = task
     return { ...plain, data: {}, extraInfo: { ...task.extraInfo, index, split, task_json: JSON.stringify(task) } }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { chmod, mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DrivenData } from '@aworld-train/core'
+import type { TrainerData } from '@aworld-train/core'
 import type { VerlPlan } from '../config/verl-config.ts'
 import { renderAgentYaml } from './agent-yaml.ts'
 import { writeVerlDataset } from './dataset-files.ts'
@@ -35,7 +35,7 @@ export function renderRunFiles(plan: VerlPlan): Map<string, string> {
 }
 
 /** Writes files to a run directory that a person can read and run by hand. Each file appears whole. Returns their names. */
-export async function writeRunFiles(plan: VerlPlan, { train, test }: DrivenData): Promise<string[]> {
+export async function writeRunFiles(plan: VerlPlan, { train, test }: TrainerData): Promise<string[]> {
   const { path } = plan.run
   await mkdir(path, { recursive: true })
   const names: string[] = []

@@ -1,5 +1,5 @@
 import type { RunEvent } from '@aworld-train/protocol'
-import { createDrivenProgress, type DrivenStep } from '@aworld-train/run'
+import { createTrainerProgress, type TrainerStep } from '@aworld-train/run'
 import { expect, it } from 'vitest'
 import { verlTrainer } from '../verl-trainer.ts'
 
@@ -7,11 +7,15 @@ const seconds = (values: Record<string, number>) =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [`timing_s/${name}`, value]))
 
 /** One second passes with every event. */
-function follow(options: { steps: number; resumedFromStep?: number; evaluated?: Parameters<typeof createDrivenProgress>[0]['evaluated'] }) {
+function follow(options: {
+  steps: number
+  resumedFromStep?: number
+  evaluated?: Parameters<typeof createTrainerProgress>[0]['evaluated']
+}) {
   const events: RunEvent[] = []
-  const ended: DrivenStep[] = []
+  const ended: TrainerStep[] = []
   let clock = 0
-  const progress = createDrivenProgress({
+  const progress = createTrainerProgress({
     trainer: verlTrainer,
     resumedFromStep: 0,
     evaluation: { tasks: 4, rollouts: 8 },

@@ -1,6 +1,6 @@
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import type { DrivenCommand, DrivenStart } from '@aworld-train/core'
+import type { TrainerCommand, TrainerStart } from '@aworld-train/core'
 import { bridgeEnvironment } from '@aworld-train/python-bridge'
 import { formatOverride } from '../config/hydra-override.ts'
 import { clusterAddress, withoutOwnRay } from '../config/own-ray.ts'
@@ -13,7 +13,7 @@ import { workerInterpreter } from './worker-interpreter.ts'
 const prefixes = ['AWORLD_TRAIN_SMOKE', 'RAY_', 'VERL_']
 
 /** The command that starts verl: its overrides with those of this launch, in the environment of the bridge. */
-export function verlCommand(plan: Pick<VerlPlan, 'overrides' | 'environment'>, start: DrivenStart): DrivenCommand {
+export function verlCommand(plan: Pick<VerlPlan, 'overrides' | 'environment'>, start: TrainerStart): TrainerCommand {
   const { python, bridge, inherited } = start
   const joins = clusterAddress(inherited['RAY_ADDRESS']) !== null
   // Ray keeps its session in this folder. Its path is short, because sockets are below it.
@@ -43,7 +43,7 @@ export function verlCommand(plan: Pick<VerlPlan, 'overrides' | 'environment'>, s
 function environmentOf(
   planned: Readonly<Record<string, string>>,
   temporary: string | null,
-  { bridge, inherited }: DrivenStart,
+  { bridge, inherited }: TrainerStart,
 ): Record<string, string> {
   const environment = bridgeEnvironment(bridge, {
     inherited,

@@ -1,10 +1,10 @@
 import type { z } from 'zod'
 import { acceptedPart } from './accepted-part.ts'
 import { callSettingsOf } from './call-settings.ts'
-import type { DrivenSettings } from './driven-settings.ts'
 import { isTree, type KeyTree } from './key-tree.ts'
 import { LocalConfig, TrainingSettings } from './local-config.ts'
 import type { InertSettings } from './setting-name.ts'
+import type { TrainerSettings } from './trainer-settings.ts'
 
 /** The key of a framework's configuration under which everything is ours. */
 export const ownBlock = 'aworldTrain'
@@ -32,7 +32,7 @@ export interface OwnConfig<Settings> {
 }
 
 /** Reads and checks our keys of a framework's configuration: settings in terms of `schema`, and one sentence for each problem. */
-export function readOwnConfig<Settings extends DrivenSettings>(
+export function readOwnConfig<Settings extends TrainerSettings>(
   schema: z.ZodObject & z.ZodType<Settings>,
   own: KeyTree,
   ofFramework: FrameworkKeys = {},

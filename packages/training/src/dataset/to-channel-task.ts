@@ -6,7 +6,7 @@ import { toTask } from './to-task.ts'
 const ofTrainers: ReadonlySet<string> = new Set(['uid', 'session_id', 'global_steps'])
 
 /**
- * A row of a driver as a task and its answer. Rows of the files that a run writes carry the task whole in
+ * A row of a trainer client as a task and its answer. Rows of the files that a run writes carry the task whole in
  * `extra_info.task_json`; others are read like those of any dataset. Throws ROLLOUT_INVALID, naming the column.
  */
 export function toChannelTask(

@@ -1,4 +1,4 @@
-/** What a training framework implements to be driven by `AgentTrainer`; the checks are called in the order agent, dataset, reward, config. */
+/** What a training framework implements for `AgentTrainer` to train with it; the checks are called in the order agent, dataset, reward, config. */
 export abstract class TrainerProcessor {
   readonly runPath: string
   #initialized = false

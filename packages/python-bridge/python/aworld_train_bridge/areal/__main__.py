@@ -27,7 +27,7 @@ os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 # As torchrun does it: several threads wait for each other over rows this small, which took ten times the processor's time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from ..driver.module import Checked, refuse, run_module  # noqa: E402
+from ..shared.module import Checked, refuse, run_module  # noqa: E402
 from ..errors import RunError  # noqa: E402
 from . import configuration  # noqa: E402
 
@@ -56,7 +56,7 @@ def train(plan: Mapping[str, Any], metrics: Path) -> None:
     refuse(problems)
     for note in notes:
         print(note, flush=True)
-    from ..driver.settings import read_settings
+    from ..shared.settings import read_settings
 
     settings = read_settings({"deadline_s": plan.get("deadlineSeconds")})
     config, _ = configuration.read(
@@ -84,11 +84,11 @@ def _train(plan: Mapping[str, Any], config: Any, settings: Any, checkpoints: Pat
     """`ended` has the exit code of our inference server once it is gone; None where others sample."""
     from datasets import Dataset
 
-    from ..driver.batch_accounts import BatchAccounts
-    from ..driver.files import read_model_files
-    from ..driver.model_facts import Framework, Limits, stop_token_ids, to_greeting
-    from ..driver.rollouts import Rollouts
-    from ..driver.tasks import read_tasks
+    from ..shared.batch_accounts import BatchAccounts
+    from ..shared.files import read_model_files
+    from ..shared.model_facts import Framework, Limits, stop_token_ids, to_greeting
+    from ..shared.rollouts import Rollouts
+    from ..shared.tasks import read_tasks
     from .engine import ArealEngine
     from .trainer import RolloutTrainer
     from .workflow import AgentWorkflow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Mapping
 
-from ..driver.module import Problem, unknown
+from ..shared.module import Problem, unknown
 
 TESTED = "1.0.4"
 

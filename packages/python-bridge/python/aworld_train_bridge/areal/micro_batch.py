@@ -6,8 +6,8 @@ from typing import Any, Mapping
 
 import torch
 
-from ..driver.batch_accounts import BatchAccounts
-from ..driver.batch_record import record_batch
+from ..shared.batch_accounts import BatchAccounts
+from ..shared.batch_record import record_batch
 
 
 class MicroBatch:

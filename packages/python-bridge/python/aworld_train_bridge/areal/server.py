@@ -90,8 +90,8 @@ def application(server: Any, vocabulary: int) -> Any:
 async def serve(model: Any, tokenizer: Any, seed: int) -> None:
     from aiohttp import web
 
-    from ..driver.files import read_model_files
-    from ..driver.model_facts import Limits, stop_token_ids
+    from ..shared.files import read_model_files
+    from ..shared.model_facts import Limits, stop_token_ids
     from ..sample.server import SamplingServer
 
     context = int(getattr(model.config, "max_position_embeddings", None) or sys.maxsize)

@@ -15,11 +15,11 @@ from areal.utils import data as areal_data
 from areal.utils import name_resolve, names
 from areal.utils.timeutil import EpochStepTimeFreqCtl
 
-from ..driver.batch_accounts import BatchAccounts
-from ..driver.batch_record import records_batches
-from ..driver.rollouts import Rollouts, Submission
-from ..driver.rows import Row
-from ..driver.unscored import evaluated
+from ..shared.batch_accounts import BatchAccounts
+from ..shared.batch_record import records_batches
+from ..shared.rollouts import Rollouts, Submission
+from ..shared.rows import Row
+from ..shared.unscored import evaluated
 from ..errors import RunError
 from .configuration import packs
 from .engine import Sampling

@@ -10,9 +10,9 @@ from typing import Any, Callable, Mapping
 import torch
 from areal.api import RolloutWorkflow
 
-from ..driver.rollouts import Rollouts, Submission
-from ..driver.rows import Row
-from ..driver.unscored import is_unscored
+from ..shared.rollouts import Rollouts, Submission
+from ..shared.rows import Row
+from ..shared.unscored import is_unscored
 from ..errors import ChannelError, RunError
 from .engine import Sampling
 

@@ -6,11 +6,11 @@ import time
 from collections import Counter
 from typing import Any, Mapping, Sequence
 
-from ..driver.batch_accounts import BatchAccounts
-from ..driver.rollouts import Outcome, Rollouts, Submission
-from ..driver.rows import Row
-from ..driver.tasks import Tasks
-from ..driver.unscored import evaluated, is_unscored
+from ..shared.batch_accounts import BatchAccounts
+from ..shared.rollouts import Outcome, Rollouts, Submission
+from ..shared.rows import Row
+from ..shared.tasks import Tasks
+from ..shared.unscored import evaluated, is_unscored
 from ..errors import RunError
 
 REPLACEMENTS = 2

@@ -11,7 +11,7 @@ from typing import Any, Mapping
 
 from transformers import TrainerCallback
 
-from ..driver.batch_accounts import BatchAccounts
+from ..shared.batch_accounts import BatchAccounts
 from .rollout_source import RolloutSource
 
 

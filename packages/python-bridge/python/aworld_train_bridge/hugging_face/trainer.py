@@ -10,14 +10,14 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 
-from ..driver.batch_accounts import BatchAccounts
-from ..driver.batch_record import record_batch, records_batches
-from ..driver.engines import Engine, ModelEngine
-from ..driver.files import read_model_files
-from ..driver.model_facts import Framework, Limits, stop_token_ids, to_greeting
-from ..driver.rollouts import Rollouts
-from ..driver.settings import read_settings
-from ..driver.tasks import Tasks
+from ..shared.batch_accounts import BatchAccounts
+from ..shared.batch_record import record_batch, records_batches
+from ..shared.engines import Engine, ModelEngine
+from ..shared.files import read_model_files
+from ..shared.model_facts import Framework, Limits, stop_token_ids, to_greeting
+from ..shared.rollouts import Rollouts
+from ..shared.settings import read_settings
+from ..shared.tasks import Tasks
 from .rollout_source import RolloutSource
 from .step_log import StepLog
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
-from aworld_train_bridge.driver.model_facts import Limits
+from aworld_train_bridge.shared.model_facts import Limits
 from aworld_train_bridge.sample.batcher import Batcher, Request
 from aworld_train_bridge.sample.sampling import read_sampling
 from aworld_train_bridge.sample.weights import load_weights

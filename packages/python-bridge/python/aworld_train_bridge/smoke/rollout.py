@@ -6,7 +6,7 @@ from typing import Any
 
 import ray
 import torch
-from aworld_train_bridge.driver.model_facts import Limits
+from aworld_train_bridge.shared.model_facts import Limits
 from aworld_train_bridge.sample.server import SamplingServer
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
@@ -16,7 +16,7 @@ class CpuServer:
     """The Ray actor that verl's client and trainer call (`LLMServerClient`, `CheckpointEngineManager`)."""
 
     def __init__(self, path: str, limits: Limits, seed: int, threads: int) -> None:
-        from aworld_train_bridge.driver.ledger import ledger_of_environment
+        from aworld_train_bridge.shared.ledger import ledger_of_environment
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         torch.set_num_threads(threads)

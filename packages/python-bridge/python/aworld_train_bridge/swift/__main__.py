@@ -16,8 +16,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Mapping
 
-from ..driver.module import Checked, Problem, refuse, run_module
-from ..driver.tasks import read_tasks
+from ..shared.module import Checked, Problem, refuse, run_module
+from ..shared.tasks import read_tasks
 from . import configuration
 
 

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any, Iterable, Mapping
 
-from ..driver.module import Problem, unknown
+from ..shared.module import Problem, unknown
 
 TESTED = "4.6.0"
 

@@ -9,8 +9,8 @@ from swift.infer_engine.protocol import ChatCompletionResponse, ChatCompletionRe
 from swift.rl_core.advantage import compute_advantages_dynamic
 from swift.rlhf_trainers.grpo_trainer import GRPOTrainer
 
-from ..driver.batch_accounts import mismatch
-from ..driver.rows import Row
+from ..shared.batch_accounts import mismatch
+from ..shared.rows import Row
 from ..hugging_face.trainer import TrainsRollouts
 
 

@@ -15,8 +15,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Mapping
 
-from ..driver.module import Checked, Problem, refuse, run_module
-from ..driver.tasks import read_tasks
+from ..shared.module import Checked, Problem, refuse, run_module
+from ..shared.tasks import read_tasks
 from . import configuration
 
 
@@ -36,8 +36,8 @@ def check(plan: Mapping[str, Any]) -> Checked:
 def train(plan: Mapping[str, Any], metrics: Path) -> None:
     from transformers import AutoTokenizer
 
-    from ..driver.files import read_model_files
-    from ..driver.model_facts import stop_token_ids
+    from ..shared.files import read_model_files
+    from ..shared.model_facts import stop_token_ids
     from ..hugging_face.checkpoints import last_checkpoint
     from ..hugging_face.trainer import rollouts_for
     from .trainer import RolloutTrainer, dataset, rewards, roll_out

@@ -9,7 +9,7 @@ import sys
 import warnings
 from typing import Any, Iterable, Mapping
 
-from ..driver.module import Problem, unknown
+from ..shared.module import Problem, unknown
 
 TESTED = "1.16.0"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
-from ..driver.engines import Engine, HttpEngine, PumpedEngine
-from ..driver.keys import evaluation_seed
+from ..shared.engines import Engine, HttpEngine, PumpedEngine
+from ..shared.keys import evaluation_seed
 from ..errors import ChannelError, RunError
 from ..frames import float32, int32
 from ..open_rollout import ModelCall, Sampled

@@ -13,11 +13,11 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 
 from ..channel import Channel
 from ..connection import Greeting
-from ..driver.files import render
-from ..driver.keys import to_key
-from ..driver.ledger import Ledger
-from ..driver.model_facts import Framework, Limits, to_greeting
-from ..driver.settings import WORKER, BridgeSettings, read_settings
+from ..shared.files import render
+from ..shared.keys import to_key
+from ..shared.ledger import Ledger
+from ..shared.model_facts import Framework, Limits, to_greeting
+from ..shared.settings import WORKER, BridgeSettings, read_settings
 from ..errors import ChannelError
 from ..frames import Frame
 from .dataset_row import partition_of, to_row, to_sampling
@@ -53,7 +53,7 @@ class AworldTrainAgentLoop(AgentLoopBase):
     """Submits a row, serves the agent's model calls, and returns the rows that the service chose.
 
     Keys of its entry in agent.yaml: `module` (which the service runs), `channel`, `token_file`, `run`, `incarnation`, `run_path`,
-    `deadline_s`; environment variables win (driver/settings.py).
+    `deadline_s`; environment variables win (shared/settings.py).
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

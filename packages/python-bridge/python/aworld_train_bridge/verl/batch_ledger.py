@@ -10,17 +10,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aworld_train_bridge.driver.batch_record import record_batch, records_batches
-from aworld_train_bridge.driver.keys import to_key
-from aworld_train_bridge.driver.ledger import Ledger
-from aworld_train_bridge.driver.logprobs import largest_difference
+from aworld_train_bridge.shared.batch_record import record_batch, records_batches
+from aworld_train_bridge.shared.keys import to_key
+from aworld_train_bridge.shared.ledger import Ledger
+from aworld_train_bridge.shared.logprobs import largest_difference
 
 KEY_FIELD = "aworld_train_key"
 
 
 def install_batch_ledger() -> None:
     """Puts the ledger around the trainer's update in this process; a second call does nothing."""
-    from aworld_train_bridge.driver.ledger import ledger_of_environment
+    from aworld_train_bridge.shared.ledger import ledger_of_environment
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 
     if hasattr(PPOTrainer._update_actor, "__wrapped__"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Mapping
 
-from ..driver.ledger import Ledger
+from ..shared.ledger import Ledger
 from ..errors import ChannelError
 from ..frames import float32, int32
 from ..open_rollout import ModelCall, Sampled

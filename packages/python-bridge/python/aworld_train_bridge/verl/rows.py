@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Mapping
 
-from ..driver.rows import Row, failure_of, invalid_result, read_reward, read_rows
+from ..shared.rows import Row, failure_of, invalid_result, read_reward, read_rows
 from ..errors import ChannelError
 from ..frames import Frame
 

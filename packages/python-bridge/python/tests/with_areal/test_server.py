@@ -11,7 +11,7 @@ from areal.api import ModelRequest
 from areal.api.cli_args import GenerationHyperparameters
 from areal.engine.vllm_remote import VLLMBackend
 from aworld_train_bridge.areal.server import application
-from aworld_train_bridge.driver.model_facts import Limits
+from aworld_train_bridge.shared.model_facts import Limits
 from aworld_train_bridge.sample.server import SamplingServer
 from safetensors.torch import save_file
 from tiny_model import END, letters, tiny_model

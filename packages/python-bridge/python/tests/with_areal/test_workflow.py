@@ -5,7 +5,7 @@ import torch
 from areal.api.cli_args import NormConfig
 from areal.utils.data import Normalization
 from aworld_train_bridge.areal.workflow import FailedLeftOut, to_trajectory
-from aworld_train_bridge.driver.rows import Row
+from aworld_train_bridge.shared.rows import Row
 
 GROUPS = NormConfig(mean_level="group", std_level="group", group_size=4)
 

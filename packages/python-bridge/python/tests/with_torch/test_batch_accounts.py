@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from aworld_train_bridge.driver.batch_accounts import BatchAccounts
-from aworld_train_bridge.driver.ledger import Ledger, read_ledger
-from aworld_train_bridge.driver.logprobs import largest_difference
-from aworld_train_bridge.driver.rows import Row
+from aworld_train_bridge.shared.batch_accounts import BatchAccounts
+from aworld_train_bridge.shared.ledger import Ledger, read_ledger
+from aworld_train_bridge.shared.logprobs import largest_difference
+from aworld_train_bridge.shared.rows import Row
 from aworld_train_bridge.errors import ChannelError
 
 FIRST = Row("main", [1, 2], [3, 4, 5], [1, 0, 1], [-0.5, 0.0, -0.25], 1.0, 4, 4)

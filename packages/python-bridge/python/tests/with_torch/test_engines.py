@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 import torch
 from aiohttp import web
-from aworld_train_bridge.driver.engines import HttpEngine, ModelEngine
+from aworld_train_bridge.shared.engines import HttpEngine, ModelEngine
 from aworld_train_bridge.errors import ChannelError
 from aworld_train_bridge.frames import int32
 from aworld_train_bridge.open_rollout import ModelCall

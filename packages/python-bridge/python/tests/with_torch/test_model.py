@@ -6,8 +6,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from aworld_train_bridge.driver import files
-from aworld_train_bridge.driver.model_facts import stop_token_ids, vocabulary_size
+from aworld_train_bridge.shared import files
+from aworld_train_bridge.shared.model_facts import stop_token_ids, vocabulary_size
 from aworld_train_bridge.errors import ChannelError
 from transformers import AutoTokenizer
 

@@ -12,7 +12,7 @@ import numpy as np
 import ray
 import torch
 import transfer_queue as tq
-from aworld_train_bridge.driver.ledger import read_ledger
+from aworld_train_bridge.shared.ledger import read_ledger
 from aworld_train_bridge.errors import ChannelError
 from aworld_train_bridge.frames import int32
 from aworld_train_bridge.verl import agent_loop

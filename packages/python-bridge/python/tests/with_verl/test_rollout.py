@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest import mock
 
 import torch
-from aworld_train_bridge.driver.model_facts import Limits
+from aworld_train_bridge.shared.model_facts import Limits
 from aworld_train_bridge.smoke.rollout import CpuAdapter, CpuReplica, CpuServer
 from tiny_model import END, tiny_model
 from tokenizers import Tokenizer, models

@@ -3,7 +3,7 @@ import time
 import unittest
 
 import torch
-from aworld_train_bridge.driver.model_facts import Limits
+from aworld_train_bridge.shared.model_facts import Limits
 from aworld_train_bridge.sample.server import SamplingServer
 from aworld_train_bridge.sample.weights import load_weights
 from tiny_model import END, letters, tiny_model

@@ -1,0 +1,25 @@
+import type { TrainerFacts } from '@aworld-train/core'
+import type { Trainer } from '@aworld-train/run'
+import { arealTrainer } from '@aworld-train/trainer-areal'
+import { swiftTrainer } from '@aworld-train/trainer-swift'
+import { trlTrainer } from '@aworld-train/trainer-trl'
+import { verlTrainer } from '@aworld-train/trainer-verl'
+import { localFacts } from './local/local-facts.ts'
+import { tinkerFacts } from './local/tinker-facts.ts'
+
+/** The frameworks of Python that train. Their names are values of `trainEngineName` and of the trainer in `setup` and `doctor`. */
+export const pythonTrainers: readonly Trainer[] = [verlTrainer, trlTrainer, arealTrainer, swiftTrainer]
+
+/** Trainers that train every row of a rollout. */
+export const takersOfAllRows: readonly string[] = [
+  'local',
+  'tinker',
+  ...pythonTrainers.filter(({ rows }) => rows.includes('all')).map(({ name }) => name),
+]
+
+/** The trainer of each value of `trainEngineName`, for the page docs/4.reference/trainers.md. */
+export const trainerFacts: Readonly<Record<string, TrainerFacts>> = {
+  local: localFacts,
+  tinker: tinkerFacts,
+  ...Object.fromEntries(pythonTrainers.flatMap(({ name, facts }) => (facts ? [[name, facts]] : []))),
+}

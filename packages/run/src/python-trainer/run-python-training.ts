@@ -1,0 +1,226 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { displayPath, type TrainerPlan } from '@aworld-train/core'
+import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
+import { bridgeDirectory, sweepTrainer } from '@aworld-train/python-bridge'
+import { describeAgents } from '../agent-side/describe-agents.ts'
+import { openTriedParts, type RolloutParts } from '../agent-side/rollout-parts.ts'
+import { watchHealth } from '../directory/health-watch.ts'
+import { openRunAccounts } from '../directory/run-accounts.ts'
+import { inRunDirectory, type RunDirectory } from '../directory/run-directory.ts'
+import { removeUnfinished } from '../directory/run-files.ts'
+import { watchCollapse } from '../events/collapse-watch.ts'
+import { createEpisodeSampler } from '../events/episode-sampler.ts'
+import { createFailureTally } from '../events/failure-tally.ts'
+import { createIdleClock } from '../events/idle-clock.ts'
+import { watchTruncation } from '../events/truncation-watch.ts'
+import { makeModel } from '../inputs/make-model.ts'
+import { raiseFindings } from '../inputs/raise-findings.ts'
+import type { RunOptions } from '../run-options.ts'
+import { announce } from './announce.ts'
+import { trainerConfigurationHash, trainerInputHashes } from './configuration-hash.ts'
+import { createRunWatch, followTrainer } from './follow-trainer.ts'
+import { createTrainerHistory } from './history.ts'
+import { planStart } from './plan-start.ts'
+import { createTrainerProgress } from './progress.ts'
+import { frameworkOf, keepPhases, leaveTrainerReport } from './report.ts'
+import { createRowTasks } from './row-tasks.ts'
+import { checkModelPrompts } from './starting-model.ts'
+import { openTrainerStage, type TrainerStage } from './trainer-stage.ts'
+import type { PythonTrainingPlan } from './training-plan.ts'
+
+/** Record of a run with a framework, kept for later readers. */
+export interface TrainerRunState {
+  /** Folder of its checkpoints. */
+  readonly checkpoints: string
+  /** The model that the training began with. */
+  readonly model: string
+  readonly python: string
+}
+
+/** The key of this record in the store. */
+export const trainerStateKey = (trainer: string) => `${trainer}-run`
+
+export interface PythonTrainingRequest {
+  readonly runPath: string
+  readonly options: RunOptions
+  readonly signal: AbortSignal
+}
+
+/**
+ * Runs a plan in a run directory: starts or resumes the run, serves rollouts to the framework until it ends, and writes `report.json`. A
+ * new run that cannot start leaves nothing.
+ */
+export async function runPythonTraining(plan: PythonTrainingPlan, { runPath, options, signal }: PythonTrainingRequest): Promise<RunReport> {
+  const { trainer, agent, seed, train, python } = plan
+  const machine = { python: python.path, env: process.env, directory: runPath, signal }
+  const lacks = await trainer.lacks(plan.planned, machine)
+  if (lacks.length > 0) throw new TrainError('TRAINER_ENVIRONMENT', lacks.join('\n'))
+  const provenance = { seed, agent: agent.module, tasks: train.tasks.length, python: python.path, packages: python.report.packages }
+  await using stack = new AsyncDisposableStack()
+  const rewardSource = plan.reward?.source ?? null
+  const parts = await openTriedParts(stack, { ...plan, rewardSource }, { signal, onEvent: options.onEvent })
+  const directory = {
+    runPath,
+    name: plan.name,
+    configurationHash: trainerConfigurationHash(plan),
+    inputs: trainerInputHashes(plan),
+    provenance,
+    sandboxes: parts.environment.sandboxes(),
+    options,
+    signal,
+  }
+  return await inRunDirectory(directory, (run) => trainInDirectory(plan, parts, run, signal))
+}
+
+async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, run: RunDirectory, signal: AbortSignal): Promise<RunReport> {
+  const { store, emit, warnings } = run
+  const { trainer } = plan
+  // The framework works in the run's folder, so the path must be absolute.
+  const path = resolve(run.path)
+  await using stack = new AsyncDisposableStack()
+  const accounts = openRunAccounts(store)
+  stack.defer(() => accounts.close())
+  await removeUnfinished(path)
+  const history = createTrainerHistory(trainer, store, path)
+  const earlier = history.incarnations().map(({ incarnation }) => incarnation)
+  await sweepTrainer({ python: plan.python.path, bridgeDirectory, incarnations: earlier })
+  const warmUpMs = { value: 0 }
+  const engine = { simd: 'auto' as const, threads: null }
+  const model =
+    plan.model ?? (await makeModel({ ...plan, configDirectory: plan.config.directory, engine }, path, store, { emit, signal, warmUpMs }))
+  // The prompts of a model that already existed were measured with the configuration.
+  const tasks = [...plan.train.tasks, ...(plan.test?.tasks ?? [])]
+  const longPrompts = plan.model === null ? await checkModelPrompts(plan.config, trainer, model, tasks) : []
+  const incarnation = randomUUID()
+  const name = basename(path)
+  announce(emit, `check ${trainer.name}: its imports, and what it starts with`)
+  const planned = await planStart(plan, { path, name, model, incarnation, resume: run.resumed }, signal)
+  await trainer.writeFiles(planned, plan)
+  const resumedFromStep = trainer.checkpoints.resumable(planned.checkpoints)
+  const checkpoints = () =>
+    trainer.checkpoints.steps(planned.checkpoints).map((step) => ({ step, path: join(path, trainer.checkpoints.pathOf(step)) }))
+  const collapses = watchCollapse(emit, { store, warnings, checkpoints })
+  const sampler = createEpisodeSampler(store, watchTruncation(collapses, longerAnswers(plan, planned)))
+  const watch = createRunWatch()
+  const failures = createFailureTally()
+  const idle = createIdleClock()
+  const steps = planned.steps ?? 0
+  const progress = createTrainerProgress({
+    trainer,
+    steps,
+    resumedFromStep,
+    evaluation: evaluationSize(plan, planned),
+    onEvent: sampler.onEvent,
+    evaluated: failures.takeEvaluation,
+    measured: () => ({ idleMs: idle.take() }),
+    onStep: ({ saved }) => {
+      void keepPhases(trainer.name, store, incarnation, progress.phasesMs()).catch(warn)
+      if (saved) void history.commit(trainer.checkpoints.resumable(planned.checkpoints)).catch(warn)
+    },
+  })
+  const warn = (error: unknown) => emit({ type: 'warning-raised', at: Date.now(), code: 'STORE_FAILED', message: errorMessage(error) })
+  const stage = stack.adopt(
+    await openTrainerStage({
+      plan,
+      model,
+      isFolder: existsSync(join(model, 'config.json')),
+      parts,
+      store: accounts.counted(store),
+      path,
+      toTask: createRowTasks(plan),
+      onEvent(event) {
+        watch.alive()
+        failures.read(event)
+        if (event.type === 'rollout-start') idle.rollouts(1)
+        if (event.type === 'rollout-end') idle.rollouts(-1)
+        sampler.onEvent(event)
+        accounts.touch()
+        if (event.type === 'rollout-start') progress.queued(event.split === 'train' ? 'train' : 'val')
+      },
+      onCalls: idle.calls,
+      onRefused: (error) => watch.fail(error),
+    }),
+    (each) => each.close(),
+  )
+  accounts.attach(stage)
+  watchHealth(stack, { store, emit, sources: { ...stage, engines: { [stage.engine.name]: stage.engine } } })
+  run.started()
+  await history.commit(resumedFromStep).catch(warn)
+  const state: TrainerRunState = { checkpoints: planned.checkpoints, model, python: plan.python.path }
+  await store.setState(trainerStateKey(trainer.name), state)
+  await store.discardStepsAfter(resumedFromStep)
+  await history.begin({ incarnation, resumedFromStep })
+  emit(startEvent({ plan, planned, stage, model, path, resumedFromStep, resumed: run.resumed }))
+  raiseFindings(emit, {
+    notes: [...plan.config.notes, ...plan.findings.notes, ...planned.notes],
+    warnings: [...plan.findings.warnings, ...longPrompts, ...planned.warnings],
+  })
+
+  const exit = await followTrainer({ plan, planned, address: stage.address, path, name, incarnation, progress, watch, signal })
+  const finished = exit.error === null && !exit.stopped
+  // A step that cannot be kept is reported and shows in the ledger, because its training cannot be undone.
+  if (finished) await history.commit(Number.POSITIVE_INFINITY).catch(warn)
+  const status = finished ? 'finished' : exit.stopped ? 'stopped' : 'failed'
+  const report = await leaveTrainerReport({
+    plan,
+    planned,
+    store,
+    path,
+    model,
+    status,
+    history,
+    progress,
+    accounts,
+    warmUpMs: warmUpMs.value,
+    warnings,
+    warn: (code, message) => emit({ type: 'warning-raised', at: Date.now(), code, message }),
+  })
+  if (exit.error) throw failures.explain(exit.error)
+  if (finished) await store.complete()
+  emit({ type: 'run-end', at: Date.now(), status })
+  return report
+}
+
+interface StartDescription {
+  readonly plan: PythonTrainingPlan
+  readonly planned: TrainerPlan
+  readonly stage: TrainerStage
+  readonly model: string
+  readonly path: string
+  readonly resumedFromStep: number
+  readonly resumed: boolean
+}
+
+function startEvent({ plan, planned, stage, model, path, resumedFromStep, resumed }: StartDescription): RunEvent {
+  return {
+    type: 'run-start',
+    version: 1,
+    at: Date.now(),
+    run: plan.name,
+    path: displayPath(path),
+    seed: plan.seed,
+    resumedFromStep: resumed ? resumedFromStep : null,
+    details: {
+      policy: displayPath(model),
+      trainer: `${frameworkOf(plan)}, ${plan.python.path}`,
+      gateway: stage.gateway.url,
+      agent: describeAgents(plan.program.agents, plan.config.settings.rows),
+      tasks: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out`,
+      steps: planned.steps ?? `as many as ${plan.trainer.name} finds`,
+      seed: plan.seed,
+    },
+  }
+}
+
+function longerAnswers({ trainer, config }: PythonTrainingPlan, { limits }: TrainerPlan): string {
+  const { maxCompletionTokens } = config.settings
+  const completion = maxCompletionTokens === null ? '' : `, or sampling.maxTokens, which is ${maxCompletionTokens}`
+  return `Raise ${trainer.keys.responseLength}, which is ${limits.maxResponseTokens}${completion}.`
+}
+
+function evaluationSize({ test }: PythonTrainingPlan, { evaluation }: TrainerPlan): { tasks: number; rollouts: number } {
+  const tasks = test?.tasks.length ?? 0
+  return { tasks, rollouts: tasks * evaluation.samples }
+}
