@@ -17,7 +17,7 @@ import type { ModelConfig } from '../src/model-config.ts'
 import type { WorkerContext } from '../src/pool/worker-context.ts'
 import { shapes } from './shapes.ts'
 
-/** Share of an update's time in each kernel, in one thread; what is left over is TypeScript. */
+/** Share of an update's time in each kernel, in one thread. The rest is TypeScript. */
 export async function profileUpdate(
   model: ModelConfig,
   tier: SimdTier,

@@ -3,7 +3,7 @@ const arenaStart = 65_536
 const pageBytes = 65_536
 const alignment = 64
 
-/** A bump pointer over an address range; every piece starts on a cache line. */
+/** A bump pointer over an address range. Every piece starts on a cache line. */
 export class Arena {
   readonly end: number
   #next: number

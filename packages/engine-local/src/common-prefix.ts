@@ -1,4 +1,4 @@
-/** How many leading tokens two rows share. */
+/** Number of leading tokens that two rows share. */
 export function commonPrefix(a: Int32Array, b: Int32Array): number {
   const limit = Math.min(a.length, b.length)
   let length = 0

@@ -6,26 +6,26 @@ import { layoutPacked, type PackedLayout } from './packed-layout.ts'
 import { createParameterTable, type ParameterTable } from './parameter-table.ts'
 import { allocateSampler, type SamplerLayout, type SamplingOptions } from './sampler/sampler-layout.ts'
 
-/** Floats of one unit of reduction; sums over gradients run in chunks of this size, in order. */
+/** Floats of one unit of reduction. Sums over gradients run in chunks of this size, in order. */
 export const chunkFloats = 4_096
 
-/** Everything the addresses depend on. Plain data: workers compute the same layout from it. */
+/** Everything that the addresses depend on. It is plain data, from which workers compute the same layout. */
 export interface LayoutOptions {
   readonly model: ModelConfig
   readonly threads: number
-  /** Gradient buffers; the bits of an update depend on this number and not on `threads`. */
+  /** Number of gradient buffers. The bits of an update depend on this number and not on `threads`. */
   readonly shards: number
-  /** Tokens of one forward and backward pass; a pass may always be as long as the context. */
+  /** Tokens of one forward and backward pass. A pass may always be as long as the context. */
   readonly microBatchTokens: number
-  /** Tokens and rows that one command can carry; larger batches take several commands. */
+  /** Most tokens and rows of one command. Larger batches take several commands. */
   readonly batchTokens: number
   readonly batchRows: number
   readonly sampling: SamplingOptions
-  /** Whether rows of a batch share what they begin with; on by default, off to compare. */
+  /** Whether rows of a batch share their common prefixes. Default `true`; `false` is for comparison. */
   readonly folds?: boolean | undefined
 }
 
-/** Addresses of the batch a command works on, as `layOutRows` lays it out; per token that is forwarded unless said otherwise. */
+/** Addresses of the batch that a command works on, as `layOutRows` lays it out; per forwarded token unless stated otherwise. */
 export interface BatchLayout {
   /** int32: number of passes. */
   readonly header: number
@@ -33,17 +33,20 @@ export interface BatchLayout {
   readonly tokens: number
   /** int32, tokens + 1: the first occurrence of each token. */
   readonly occurrences: number
-  /** float32 per occurrence of a trained token in a sample: its weight in the loss, and what the loss compares; a linear loss has its coefficients as advantages. */
+  /**
+   * float32 per occurrence of a trained token in a sample: its weight in the loss, and the values that the loss compares. A linear loss has
+   * its coefficients as advantages.
+   */
   readonly weights: number
   readonly rolloutLogprobs: number
   readonly advantages: number
   readonly referenceLogprobs: number
   /** float32, written by the command. */
   readonly logprobs: number
-  /** int32 per row: where its own tokens start (rows + 1), and how many tokens of rows before it stand before them. */
+  /** int32 per row: start of its own tokens (rows + 1), and number of tokens of earlier rows that precede them. */
   readonly rowStarts: number
   readonly shared: number
-  /** int32: where each row's path starts (rows + 1), and the place of each token of each row in its pass. */
+  /** int32: start of each row's path (rows + 1), and the place of each token of each row in its pass. */
   readonly pathStarts: number
   readonly paths: number
   /** int32: first row of each pass, and first pass of each shard, each with its end. */
@@ -55,7 +58,7 @@ export interface Layout {
   readonly options: LayoutOptions
   readonly model: ModelConfig
   readonly table: ParameterTable
-  /** Words of control of the pool (int32). */
+  /** Words of the pool's control block (int32). */
   readonly control: number
   readonly parameters: number
   readonly firstMoment: number
@@ -71,7 +74,7 @@ export interface Layout {
   readonly sines: number
   readonly batch: BatchLayout
   readonly batchCapacity: CommandCapacity
-  /** Longest pass in tokens that are forwarded: a micro-batch, or one row of full context. */
+  /** Longest pass in forwarded tokens: a micro-batch, or one row of full context. */
   readonly passTokens: number
   /** float64 settings of the running update. */
   readonly settings: number
@@ -79,7 +82,7 @@ export interface Layout {
   readonly shardResults: number
   /** float64 [chunks]: sums of squares of the gradient. */
   readonly chunkSums: number
-  /** Scratch of thread t: `scratch + t * scratchBytes`; shared by all commands, nothing in it survives one. */
+  /** Scratch of thread t: `scratch + t * scratchBytes`. All commands share it, and nothing in it survives one. */
   readonly scratch: number
   readonly scratchBytes: number
   readonly sampler: SamplerLayout
@@ -88,7 +91,7 @@ export interface Layout {
 }
 
 export const shardResultDoubles = 8
-/** Room for tokens of rows that share them, so that a command holds whole groups of samples. */
+/** Room for tokens that rows share, so that a command holds whole groups of samples. */
 const occurrencesPerToken = 4
 const settingDoubles = 32
 const controlWords = 64
@@ -97,7 +100,7 @@ function passTokens(options: LayoutOptions): number {
   return Math.max(options.microBatchTokens, options.model.contextLength)
 }
 
-/** Lays out all memory of the engine: a pure function, so every thread computes the same addresses. */
+/** Lays out all memory of the engine. It is a pure function, so every thread computes the same addresses. */
 export function createLayout(options: LayoutOptions): Layout {
   const { model, threads, shards } = options
   const arena = new Arena()
@@ -117,7 +120,7 @@ export function createLayout(options: LayoutOptions): Layout {
   const cosines = arena.takeFloats(angles)
   const sines = arena.takeFloats(angles)
   const batchTokens = Math.max(options.batchTokens, model.contextLength)
-  // Tokens that rows share are forwarded again in each of their passes, so the tokens of a command are bounded by its occurrences alone.
+  // Tokens that rows share are forwarded again in each of their passes, so only the occurrences bound the tokens of a command.
   const occurrences = occurrencesPerToken * batchTokens
   const batch: BatchLayout = {
     header: arena.take(64),

@@ -13,19 +13,19 @@ import { cacheBytes } from './sampler/sampler-layout.ts'
 import { type TokenizerJson, tokenBytes } from './tokenizer/tokenizer-json.ts'
 
 export interface LocalEngineOptions {
-  /** A Hugging Face folder: config.json, model.safetensors, tokenizer.json, …; `initModel` makes one. A checkpoint is one too. */
+  /** A Hugging Face folder: config.json, model.safetensors, tokenizer.json, …, such as one that `initModel` makes or a checkpoint. */
   readonly model: string
-  /** Name of the policy; default: the folder's. */
+  /** Name of the policy. Default: that of the folder. */
   readonly name?: string | undefined
-  /** Worker threads; default: the machine's parallelism, at most 8. */
+  /** Number of worker threads. Default: the machine's parallelism, at most 8. */
   readonly threads?: number | undefined
-  /** `auto` (default) takes relaxed SIMD where the machine has it; `plain` gives the same bits on every machine. */
+  /** `auto` (default) takes relaxed SIMD if the machine has it. `plain` gives the same bits on every machine. */
   readonly simd?: 'auto' | SimdTier | undefined
-  /** Gradient buffers; bits of training depend on this and not on `threads`. Default 4. */
+  /** Number of gradient buffers. Bits of training depend on it and not on `threads`. Default 4. */
   readonly shards?: number | undefined
-  /** Rows that sample at once; more calls queue. Default 64, fewer where their caches would take more than 1 GiB. */
+  /** Rows that sample at once; more calls queue. Default 64, or fewer if their caches would take more than 1 GiB. */
   readonly maxRows?: number | undefined
-  /** Tokens of one forward and backward pass; default 512. */
+  /** Tokens of one forward and backward pass. Default 512. */
   readonly microBatchTokens?: number | undefined
 }
 
@@ -34,28 +34,30 @@ export interface LocalEngine {
   readonly learner: Learner
   readonly tier: { readonly simd: SimdTier; readonly threads: number; readonly shards: number }
   readonly config: ModelConfig
-  /** Writes the trainer's weights as a Hugging Face folder without optimiser state; it appears whole or not at all. */
+  /** Writes the trainer's weights as a Hugging Face folder without optimiser state. It appears whole or not at all. */
   saveModel(directory: string): Promise<void>
-  /** Ends calls in flight and the threads; closing the token engine does the same. */
+  /** Ends calls in flight and the threads. Closing the token engine does the same. */
   close(): Promise<void>
 }
 
 const maxThreads = 8
 const defaultThreads = () => Math.min(maxThreads, availableParallelism())
 const maxCacheBytes = 2 ** 30
-/** Tokens of one decode step of a thread: beyond this the matrix product gains nothing and others wait for a long prompt. */
+/** Tokens of one decode step of a thread. With more, the matrix product gains nothing, and others wait for a long prompt. */
 const leastStepTokens = 128
 
-/** The SIMD tier and the worker threads that an engine takes on this machine by default; CONFIG_INVALID where its kernels cannot run. */
+/**
+ * The SIMD tier and the worker threads that an engine takes on this machine by default. Throws CONFIG_INVALID if its kernels cannot run.
+ */
 export async function probeMachine(): Promise<{ readonly simd: SimdTier; readonly threads: number }> {
   const { tier } = await loadKernels(chooseTier())
   return { simd: tier, threads: defaultThreads() }
 }
 
 /**
- * Starts the embedded policy over a model folder: one pool of threads that samples and trains; the folder's weights are version 0
- * and the optimiser is fresh, even where the folder is a checkpoint (`learner.load` continues one).
- * Rejects with CONFIG_INVALID, CHECKPOINT_CORRUPT or POLICY_WORKER_DIED.
+ * Starts the embedded policy over a model folder: one pool of threads that samples and trains. The folder's weights are version 0 and the
+ * optimiser is fresh, even if the folder is a checkpoint (`learner.load` continues one). Rejects with CONFIG_INVALID, CHECKPOINT_CORRUPT or
+ * POLICY_WORKER_DIED.
  */
 export async function createLocalEngine(options: LocalEngineOptions): Promise<LocalEngine> {
   const directory = resolve(options.model)
@@ -110,11 +112,11 @@ export async function createLocalEngine(options: LocalEngineOptions): Promise<Lo
   }
 }
 
-/** The learner of a pool that also samples: its commands run between decode steps, never beside them. */
+/** The learner of a pool that also samples. Its commands run between decode steps, never beside them. */
 function createPolicyLearner(pool: Pool, sampler: Sampler, modelDirectory: string): Pick<LocalEngine, 'learner' | 'saveModel'> {
   const { layout, views } = pool
   const { parameters } = layout.table
-  // Updates since the weights were published or loaded, and the version that they were saved under.
+  // Number of updates since the weights were published or loaded, and the version that they were saved under.
   let updates = 0
   let loadedVersion: number | null = null
   const save = async (directory: string, state: TrainerState): Promise<void> => {
@@ -150,7 +152,7 @@ function createPolicyLearner(pool: Pool, sampler: Sampler, modelDirectory: strin
     logprobs: (rows, temperature) => betweenSteps(() => trainer.logprobs(rows, temperature)),
     publish: () => betweenSteps(() => trainer.publish()),
     load: (directory) => betweenSteps(() => trainer.load(directory)),
-    // Sampling reads a copy of the weights, so it goes on while these touch the trainer's.
+    // Sampling reads a copy of the weights, so it continues while these calls use the trainer's.
     save: (directory) => inTurn(() => trainer.save(directory)),
     resetOptimizer: () => inTurn(() => trainer.resetOptimizer()),
   }

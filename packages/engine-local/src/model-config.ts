@@ -1,4 +1,4 @@
-/** The shape of a decoder-only transformer of the Qwen3 family; names follow Hugging Face's config.json, units are elements. */
+/** The shape of a decoder-only transformer of the Qwen3 family. Names follow Hugging Face's config.json, and units are elements. */
 export interface ModelConfig {
   readonly vocabularySize: number
   readonly hiddenSize: number
@@ -24,7 +24,7 @@ export function attentionWidths(model: ModelConfig): { query: number; key: numbe
   return { query, key, fused: query + 2 * key }
 }
 
-/** Problems of a shape for these kernels, one sentence each; empty when it can run. */
+/** Problems of a shape for these kernels, one sentence each; empty if it can run. */
 export function modelConfigProblems(model: ModelConfig): string[] {
   const problems: string[] = []
   const whole = (name: keyof ModelConfig, multiple = 1): void => {

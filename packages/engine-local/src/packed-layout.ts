@@ -2,7 +2,7 @@ import type { Arena } from './arena.ts'
 import { packedFloats } from './kernels/sizes.ts'
 import { attentionWidths, type ModelConfig } from './model-config.ts'
 
-/** Addresses of forward weights packed for the matrix product; sizes are in floats. */
+/** Addresses of forward weights packed for the matrix product. Sizes are in floats. */
 export interface PackedLayout {
   readonly address: number
   readonly bytes: number
@@ -10,7 +10,7 @@ export interface PackedLayout {
   readonly head: number
 }
 
-/** Offsets of packed forward weights relative to `address`, which a second copy (published weights) can reuse. */
+/** Offsets of packed forward weights relative to `address`. A second copy (published weights) can reuse them. */
 export function layoutPacked(arena: Arena, model: ModelConfig): PackedLayout {
   const { query, fused } = attentionWidths(model)
   const address = arena.take(0)

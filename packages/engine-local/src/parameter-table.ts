@@ -8,7 +8,7 @@ export interface Parameter {
   readonly size: number
 }
 
-/** Offsets of one layer's tensors, in floats; q, k, v lie side by side, and so do gate and up, so that each group is one product. */
+/** Offsets of one layer's tensors, in floats. q, k, v are adjacent, and so are gate and up, so that each group is one product. */
 export interface LayerOffsets {
   readonly inputNorm: number
   readonly qkv: number
@@ -29,11 +29,11 @@ export interface ParameterTable {
   readonly finalNorm: number
   /** The embedding's offset when the two are tied. */
   readonly head: number
-  /** Floats of all tensors; the buffer is padded further, with zeros. */
+  /** Floats of all tensors. The buffer is padded further, with zeros. */
   readonly count: number
 }
 
-/** Where every tensor lies in the parameter buffer; the same order holds for gradients and both moments. */
+/** The place of every tensor in the parameter buffer. Gradients and both moments have the same order. */
 export function createParameterTable(model: ModelConfig): ParameterTable {
   const parameters: Parameter[] = []
   let offset = 0

@@ -1,4 +1,4 @@
-/** 32 bits mixed so that every input bit moves every output bit (finaliser of MurmurHash3). */
+/** Mixes 32 bits so that every input bit affects every output bit (finaliser of MurmurHash3). */
 function mix32(value: number): number {
   let h = value | 0
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
@@ -17,7 +17,7 @@ export function normal(high: number, low: number, index: number): number {
   return radius * Math.cos(2 * Math.PI * uniform(high, low, 2 * index + 1))
 }
 
-/** A stream of `uniform` from a list of names and numbers: 64 bits, so that streams do not meet in practice. */
+/** Makes a stream of `uniform` from a list of names and numbers. It has 64 bits, so that streams do not meet in practice. */
 export function streamOf(parts: readonly (string | number)[]): readonly [number, number] {
   let high = 0x2545f491
   let low = 0x9e3779b9

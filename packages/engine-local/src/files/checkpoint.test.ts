@@ -164,7 +164,7 @@ describe('a damaged checkpoint', () => {
     ]
     for (const name of names) {
       for (const [what, damage, reason] of damages) {
-        // Without checkpoint.json the folder is a plain model, which is fine to load.
+        // Without checkpoint.json the folder is a plain model, which can be loaded.
         if (name === 'checkpoint.json' && what !== 'cut off' && what !== 'empty') continue
         const bad = folder.path('bad')
         await cp(good, bad, { recursive: true, force: true })

@@ -11,7 +11,7 @@ import { writeFolderWhole } from './whole-folder.ts'
 
 const optimizerFile = 'optimizer.safetensors'
 const metaFile = 'checkpoint.json'
-/** Files of a checkpoint that a model folder does not have: the optimiser's state, and the checksums of all. */
+/** Files of a checkpoint that a model folder lacks: the optimiser's state, and the checksums of all files. */
 export const checkpointStateFiles: readonly string[] = [optimizerFile, metaFile]
 
 const firstPrefix = 'exp_avg.'
@@ -19,7 +19,7 @@ const secondPrefix = 'exp_avg_sq.'
 
 export interface CheckpointState {
   readonly parameters: Float32Array
-  /** AdamW's moments, laid out like the parameters. */
+  /** AdamW's moments, in the layout of the parameters. */
   readonly firstMoment: Float32Array
   readonly secondMoment: Float32Array
   /** Updates since the optimiser was fresh. */
@@ -44,7 +44,7 @@ export async function writeModel(directory: string, weights: Float32Array, optio
   })
 }
 
-/** Writes a model folder with the optimiser's state and checksums of every file, whole or not at all; equal states give equal bytes. */
+/** Writes a model folder with the optimiser's state and checksums of every file, whole or not at all. Equal states give equal bytes. */
 export async function writeCheckpoint(
   directory: string,
   { parameters: weights, firstMoment, secondMoment, step, weightVersion }: CheckpointState & { readonly weightVersion: number },
@@ -65,8 +65,8 @@ export async function writeCheckpoint(
 }
 
 /**
- * Reads what `writeCheckpoint` wrote; of a plain model folder the weights, with a fresh optimiser and weight version 0.
- * Rejects with CHECKPOINT_CORRUPT, naming the file and the reason.
+ * Reads a folder of `writeCheckpoint`. A plain model folder gives its weights, with a fresh optimiser and weight version 0. Rejects with
+ * CHECKPOINT_CORRUPT, naming the file and the reason.
  */
 export async function readCheckpoint(
   directory: string,
@@ -117,7 +117,7 @@ async function copyIfPresent(from: string, to: string): Promise<boolean> {
   return true
 }
 
-/** Disk errors as errors of the catalogue. */
+/** Converts disk errors to errors of the catalogue. */
 async function atDisk(directory: string, write: (folder: string) => Promise<void>): Promise<void> {
   try {
     await mkdir(dirname(resolve(directory)), { recursive: true })

@@ -5,7 +5,7 @@ export function bfloat16ToFloat32(halves: Uint16Array): Float32Array {
   return new Float32Array(words.buffer)
 }
 
-/** IEEE 754 binary16 to binary32, exactly; infinities, NaN and subnormals included. */
+/** Converts IEEE 754 binary16 to binary32 exactly, including infinities, NaN and subnormals. */
 export function float16ToFloat32(halves: Uint16Array): Float32Array {
   const values = new Float32Array(halves.length)
   for (let i = 0; i < halves.length; i++) {

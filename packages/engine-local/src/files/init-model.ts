@@ -10,7 +10,7 @@ import { type Tensor, writeSafetensors } from './safetensors.ts'
 import { writeFolderWhole } from './whole-folder.ts'
 
 export interface InitModelOptions {
-  /** Shape; the vocabulary's size is the tokenizer's. */
+  /** Shape of the model. The size of the vocabulary is the tokenizer's. */
   readonly config: Omit<ModelConfig, 'vocabularySize'>
   readonly tokenizer: TokenizerJson
   /** Jinja text that renders a conversation. */
@@ -25,8 +25,8 @@ export interface InitModelOptions {
 }
 
 /**
- * Makes a model folder of random weights, N(0, initStd²), norms 1; the same options give the same bytes.
- * Throws CONFIG_INVALID for an impossible shape or an unknown stop token.
+ * Makes a model folder of random weights, N(0, initStd²), with norms of 1. The same options give the same bytes. Throws CONFIG_INVALID for
+ * an impossible shape or an unknown stop token.
  */
 export async function initModel(directory: string, options: InitModelOptions): Promise<ModelConfig> {
   const { tokenizer, chatTemplate, seed, stopTokens = ['<|im_end|>'], initStd = 0.05, residualScale = 0.7 } = options

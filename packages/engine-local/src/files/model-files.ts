@@ -19,7 +19,7 @@ export interface ModelFolder {
   readonly stopTokenIds: readonly number[]
 }
 
-/** Shape of the model in `directory` (its config.json). Throws CONFIG_INVALID when these kernels cannot run it. */
+/** Reads the shape of the model in `directory` (its config.json). Throws CONFIG_INVALID if these kernels cannot run it. */
 export async function loadModelConfig(directory: string): Promise<ModelConfig> {
   const path = join(directory, 'config.json')
   return fromHuggingFaceConfig(await readJsonObject(path), path)
@@ -34,7 +34,7 @@ export async function loadModelFolder(directory: string): Promise<ModelFolder> {
   return { config, stopTokenIds: stop.filter((id) => id < config.vocabularySize) }
 }
 
-/** config.json that transformers 4 and 5 load as the same model: Qwen3ForCausalLM, or LlamaForCausalLM without q/k-norm. */
+/** The config.json that transformers 4 and 5 load as the same model: Qwen3ForCausalLM, or LlamaForCausalLM without q/k-norm. */
 export function toHuggingFaceConfig(
   config: ModelConfig,
   stopTokenIds: readonly number[],
@@ -79,7 +79,7 @@ export function toGenerationConfig(stopTokenIds: readonly number[], padTokenId: 
   }
 }
 
-/** The shape that a parsed config.json of the Qwen3 or Llama family describes; `path` names it in errors. */
+/** The shape in a parsed config.json of the Qwen3 or Llama family; `path` names it in errors. */
 export function fromHuggingFaceConfig(json: Readonly<Record<string, unknown>>, path: string): ModelConfig {
   const problems: string[] = []
   const type = json['model_type']
@@ -119,7 +119,7 @@ export function fromHuggingFaceConfig(json: Readonly<Record<string, unknown>>, p
   return config
 }
 
-/** A JSON object from a file; `fallback` stands in for an absent file. Rejects with CONFIG_INVALID. */
+/** Reads a JSON object from a file; `fallback` replaces an absent file. Rejects with CONFIG_INVALID. */
 export async function readJsonObject(path: string, fallback?: Record<string, unknown>): Promise<Record<string, unknown>> {
   let text: string
   try {

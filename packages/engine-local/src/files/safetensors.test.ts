@@ -19,7 +19,7 @@ const tensors: [string, Tensor][] = [
   ['empty', { shape: [0, 7], data: new Float32Array(0) }],
 ]
 
-/** A file of the given header and data, as another program may have written it. */
+/** Writes a file of the given header and data, as another program might. */
 async function foreignFile(name: string, header: unknown, data: Uint8Array): Promise<string> {
   const path = join(folder, name)
   const json = Buffer.from(typeof header === 'string' ? header : JSON.stringify(header))

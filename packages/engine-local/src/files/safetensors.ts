@@ -28,8 +28,8 @@ interface Entry {
 }
 
 /**
- * Reads a safetensors file (https://github.com/huggingface/safetensors, F32, F16 and BF16).
- * Rejects with CHECKPOINT_CORRUPT, naming the file and what is wrong with it.
+ * Reads a safetensors file (https://github.com/huggingface/safetensors, F32, F16 and BF16). Rejects with CHECKPOINT_CORRUPT, naming the
+ * file and the error.
  */
 export async function readSafetensors(path: string): Promise<Safetensors> {
   const file = await openForReading(path)
@@ -47,7 +47,7 @@ export async function readSafetensors(path: string): Promise<Safetensors> {
   }
 }
 
-/** Writes tensors as F32, in the order given, and flushes them to the disk; equal input gives equal bytes. */
+/** Writes tensors as F32, in the given order, and flushes them to the disk. Equal input gives equal bytes. */
 export async function writeSafetensors(
   path: string,
   tensors: Iterable<readonly [string, Tensor]>,

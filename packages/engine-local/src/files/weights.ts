@@ -7,7 +7,7 @@ import { corrupt, readSafetensors, type Tensor } from './safetensors.ts'
 export const weightsFile = 'model.safetensors'
 const indexFile = 'model.safetensors.index.json'
 
-/** Weights of a Hugging Face folder, in one file or in the shards its index names; rejects with CHECKPOINT_CORRUPT. */
+/** Reads the weights of a Hugging Face folder, from one file or from the shards of its index. Rejects with CHECKPOINT_CORRUPT. */
 export async function readWeights(directory: string, parameters: readonly Parameter[]): Promise<Float32Array> {
   const single = join(directory, weightsFile)
   const present = await access(single).then(
@@ -25,7 +25,9 @@ export async function readWeights(directory: string, parameters: readonly Parame
   return flatten(tensors, parameters, index)
 }
 
-/** Tensors laid out as the parameter buffer; throws CHECKPOINT_CORRUPT for a missing tensor or another shape. `prefix` precedes every name. */
+/**
+ * Lays tensors out as the parameter buffer. Throws CHECKPOINT_CORRUPT for a missing tensor or another shape. `prefix` precedes every name.
+ */
 export function flatten(tensors: ReadonlyMap<string, Tensor>, parameters: readonly Parameter[], path: string, prefix = ''): Float32Array {
   const last = parameters.at(-1)!
   const values = new Float32Array(last.offset + last.size)
@@ -40,7 +42,7 @@ export function flatten(tensors: ReadonlyMap<string, Tensor>, parameters: readon
   return values
 }
 
-/** The parameter buffer as named tensors, which share its memory where it is not shared between threads. */
+/** The parameter buffer as named tensors, which share its memory if it is not shared between threads. */
 export function* toTensors(values: Float32Array, parameters: readonly Parameter[], prefix = ''): Generator<[string, Tensor]> {
   for (const { name, shape, offset, size } of parameters) yield [prefix + name, { shape, data: values.slice(offset, offset + size) }]
 }

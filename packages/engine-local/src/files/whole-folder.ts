@@ -2,8 +2,8 @@ import { mkdtemp, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 
 /**
- * Makes or replaces a folder so that it appears whole or not at all: `write` fills a temporary neighbour,
- * which is then renamed. `write` flushes its own files. When it rejects, nothing remains.
+ * Makes or replaces a folder so that it appears whole or not at all. `write` fills a temporary neighbour, which is then renamed. `write`
+ * flushes its own files. If it rejects, nothing remains.
  */
 export async function writeFolderWhole(directory: string, write: (folder: string) => Promise<void>): Promise<void> {
   const target = resolve(directory)

@@ -23,7 +23,7 @@ interface GoldenRow {
   readonly logprobs: Float32Array
 }
 
-/** Numbers of PyTorch in float64 for one model; made by make_goldens.py. */
+/** Numbers of PyTorch in float64 for one model, made by make_goldens.py. */
 export interface Golden {
   readonly model: ModelConfig
   readonly seed: number

@@ -8,7 +8,7 @@ import { createPool, type Pool } from '../pool/pool.ts'
 import { tinyShape } from '../testing/tiny-model.ts'
 import { goldenParameters } from './goldens.ts'
 
-/** A small shape that most tests share; `change` replaces parts of it. */
+/** A small shape that most tests share. `change` replaces parts of it. */
 export function smallModel(change: Partial<ModelConfig> = {}): ModelConfig {
   return { vocabularySize: 37, ...tinyShape, ...change }
 }
@@ -27,7 +27,7 @@ export interface TrainerOptions extends Partial<Omit<LayoutOptions, 'model'>> {
   readonly seed?: number
 }
 
-/** A real pool and learner over fixed parameters; checkpoints and sampling are left out. */
+/** A real pool and learner over fixed parameters, without checkpoints and sampling. */
 export async function createTrainer({ model, tier = 'plain', seed = 7, ...options }: TrainerOptions): Promise<Trainer> {
   const pool = await createPool({
     kernels: await loadKernels(tier),
@@ -59,10 +59,10 @@ export async function createTrainer({ model, tier = 'plain', seed = 7, ...option
   return trainer
 }
 
-/** Optimiser settings under which an update leaves the weights alone and the first moment is the gradient itself. */
+/** Optimiser settings under which an update does not change the weights, and the first moment is the gradient itself. */
 export const gradientOnly: OptimizerSettings = { learningRate: 0, betas: [0, 0], epsilon: 1e-8, weightDecay: 0, maxGradNorm: 0 }
 
-/** The gradient that an update under `gradientOnly` left behind. */
+/** The gradient of the last update under `gradientOnly`. */
 export function lastGradient({ pool }: Trainer): Float32Array {
   const { firstMoment, table } = pool.layout
   return pool.views.f32.slice(firstMoment / 4, firstMoment / 4 + table.count)
@@ -75,7 +75,7 @@ export interface SampleInput {
   readonly advantage?: number | null
 }
 
-/** A training sample of which only the arrays matter; by default all but the first token are trained. */
+/** A training sample of which only the arrays matter. By default all but the first token are trained. */
 export function toSample(input: SampleInput, index = 0): TrainingSample {
   const { tokenIds, advantage = 1 } = input
   return {
@@ -93,12 +93,12 @@ export function toSample(input: SampleInput, index = 0): TrainingSample {
   }
 }
 
-/** Rows of tokens drawn from `next`, one for each length. */
+/** Rows of tokens from `next`, one for each length. */
 export function randomRows(next: () => number, lengths: readonly number[], vocabularySize: number): Int32Array[] {
   return lengths.map((length) => Int32Array.from({ length }, () => Math.floor(next() * vocabularySize)))
 }
 
-/** Rows of at most `longest` tokens of three kinds that grow out of each other, with copies and with rows that begin others. */
+/** Rows of at most `longest` tokens of three kinds. They branch from each other, and some are copies or prefixes of others. */
 export function randomTree(next: () => number, count: number, longest: number): Int32Array[] {
   const rows: Int32Array[] = []
   for (let i = 0; i < count; i++) {

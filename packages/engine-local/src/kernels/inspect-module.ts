@@ -27,7 +27,7 @@ export function sectionIds(bytes: Uint8Array): number[] {
   return ids
 }
 
-/** Why instances of a module could not share one memory; empty when they can. Its one import must be env.memory. */
+/** Reasons why instances of a module could not share one memory; empty if they can. Its one import must be env.memory. */
 export function moduleProblems(bytes: Uint8Array): string[] {
   if (!wasm.validate(bytes)) return ['It is not a module that this engine runs.']
   const problems = sectionIds(bytes).flatMap((id) => (statefulSections[id] ? [`It has a ${statefulSections[id]} section.`] : []))

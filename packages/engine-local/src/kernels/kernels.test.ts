@@ -37,7 +37,7 @@ async function createBench(tier: SimdTier): Promise<Bench> {
 }
 
 const canary = 12345.678
-/** Scratch of exactly `bytes`, and a check that nothing was written behind it. */
+/** Scratch of exactly `bytes`, and a check that nothing was written after it. */
 function guardedScratch({ arena, views }: Bench, bytes: number): { address: number; check(): void } {
   const address = arena.take(bytes)
   const guard = address + Math.ceil(bytes / 4) * 4

@@ -4,7 +4,7 @@ import { TrainError } from '@aworld-train/protocol'
 import { moduleProblems } from './inspect-module.ts'
 import { type WasmModule, wasm } from './webassembly.ts'
 
-/** `relaxed` fuses multiply and add: faster, and its bits may differ between machines; `plain` gives the same bits everywhere. */
+/** `relaxed` fuses multiply and add, which is faster, but its bits may differ between machines. `plain` gives the same bits everywhere. */
 export type SimdTier = 'plain' | 'relaxed'
 
 export interface LoadedKernels {
@@ -25,7 +25,7 @@ export function supportsRelaxedSimd(): boolean {
   return wasm.validate(relaxedProbe)
 }
 
-/** The tier to use: `tier`, else AWORLD_TRAIN_SIMD, else the best that this machine supports. Throws CONFIG_INVALID. */
+/** Chooses a tier: `tier`, else AWORLD_TRAIN_SIMD, else the best that this machine supports. Throws CONFIG_INVALID. */
 export function chooseTier(tier?: SimdTier): SimdTier {
   const choice = tier ?? process.env['AWORLD_TRAIN_SIMD']
   if (choice === undefined || choice === '') return supportsRelaxedSimd() ? 'relaxed' : 'plain'
@@ -41,12 +41,12 @@ export function chooseTier(tier?: SimdTier): SimdTier {
   return choice
 }
 
-/** Where the compiled kernels of a tier lie, from the sources and from the built package alike. */
+/** URL of the compiled kernels of a tier, both from the sources and from the built package. */
 export function kernelsUrl(tier: SimdTier): URL {
   return new URL(`../../dist/kernels/${tier}.wasm`, import.meta.url)
 }
 
-/** Compiles the kernels of a tier. Throws CONFIG_INVALID when they are not built or not what the pool can share. */
+/** Compiles the kernels of a tier. Throws CONFIG_INVALID if they are not built, or the pool cannot share them. */
 export async function loadKernels(tier: SimdTier): Promise<LoadedKernels> {
   const url = kernelsUrl(tier)
   const bytes = await readFile(url).catch((cause: unknown) => {

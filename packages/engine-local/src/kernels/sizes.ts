@@ -1,4 +1,4 @@
-/** Constants of assembly/gemm.ts that sizes of buffers follow from; `kernels.test.ts` checks them against the modules. */
+/** Constants of assembly/gemm.ts that determine sizes of buffers. `kernels.test.ts` checks them against the modules. */
 const panelColumns = 8
 const blockDepth = 256
 const blockRows = 96

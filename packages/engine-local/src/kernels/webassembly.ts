@@ -1,4 +1,4 @@
-/** The part of the WebAssembly API that the engine uses; Node has it, TypeScript declares it only with the browser's types. */
+/** The part of the WebAssembly API that the engine uses. Node has it, but TypeScript declares it only with the browser's types. */
 export interface WasmModule {
   readonly [Symbol.toStringTag]: string
 }

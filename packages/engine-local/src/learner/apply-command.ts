@@ -3,7 +3,7 @@ import type { WorkerContext } from '../pool/worker-context.ts'
 import { packCommand } from './pack-command.ts'
 import { setting, shardResult } from './settings.ts'
 
-/** Sums the shards' gradients, clips by the global norm, and steps AdamW; a loss or norm that is not finite changes nothing. */
+/** Sums the shards' gradients, clips by the global norm, and makes a step of AdamW. A loss or norm that is not finite changes nothing. */
 export function applyCommand(worker: WorkerContext): void {
   const { kernels, layout, views, threadIndex, threads } = worker
   const { shards } = layout.options

@@ -4,12 +4,12 @@ import type { Views } from '../arena.ts'
 import type { Layout } from '../layout.ts'
 import { cutCommands, type DistinctRow, distinctRows, type FoldedRows, layOutRows } from './fold-rows.ts'
 
-/** The commands that a batch takes: its distinct rows, as many at once as the layout has room for. */
+/** The commands for a batch: its distinct rows, as many at once as the layout has room for. */
 export function commandsOf(rows: readonly Int32Array[], { options, batchCapacity }: Layout): DistinctRow[][] {
   return cutCommands(distinctRows(rows, options.folds), batchCapacity)
 }
 
-/** Lays a command's rows out and writes them; without `shards` all passes are one's. */
+/** Lays out a command's rows and writes them. Without `shards`, all passes belong to one. */
 export function writeRows(
   { batch, passTokens }: Layout,
   { i32 }: Views,
@@ -29,7 +29,7 @@ export function writeRows(
   return folded
 }
 
-/** What the loss needs of a batch's samples. */
+/** The data of a batch's samples that the loss needs. */
 export interface SampleRows {
   readonly samples: readonly TrainingSample[]
   /** Per sample, from `lossWeights`. */
@@ -39,8 +39,8 @@ export interface SampleRows {
 }
 
 /**
- * Writes a command's rows, with an occurrence of a token for each sample that trains it: samples that share a token differ in
- * weight, advantage and logprobs, and a clip is made for each alone.
+ * Writes a command's rows, with an occurrence of a token for each sample that trains it. Samples that share a token differ in weight,
+ * advantage and logprobs, and each is clipped by itself.
  */
 export function writeSamples(
   layout: Layout,

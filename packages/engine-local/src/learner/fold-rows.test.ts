@@ -53,7 +53,7 @@ describe('laying out', () => {
         for (let shard = 0; shard < shards; shard++) {
           const startOf = (at: number): number => rowStarts[passes[shardPasses[at]!]!]!
           const part = startOf(shard + 1) - startOf(shard)
-          // A row beside the cut, the tokens that it repeats, and the slack of both cuts.
+          // One row beside the cut, the tokens that it repeats, and the slack of both cuts.
           expect(part).toBeLessThanOrEqual((prefixesOf(rows).size / shards) * 1.25 + 2 * longest)
         }
       }),
@@ -111,7 +111,7 @@ describe.each([
     'sequence-mean',
   ],
 ] as const)('rows that share what they begin with: %s', (_, model, tier, aggregation) => {
-  // Passes of both are alike, so that what differs is what is shared.
+  // Passes of both are alike, so that they only differ in sharing.
   const open = (folds: boolean, options = {}) => createTrainer({ model, tier, microBatchTokens: 400, batchTokens: 600, folds, ...options })
 
   const update = async (trainer: Trainer, request: object) => {
@@ -157,7 +157,7 @@ describe.each([
   it('have the slope of their loss', async () => {
     await using trainer = await open(true)
     const next = createNumbers(5)
-    // Without a clip, whose kinks a difference would cross.
+    // There is no clip, because a difference would cross its kinks.
     const request = await createRequest(trainer, randomTree(next, 40, 90), next, 0.1)
     const { gradient } = await update(trainer, request)
     const base = trainer.parameters()

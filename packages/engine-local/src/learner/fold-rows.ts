@@ -1,17 +1,17 @@
 import { commonPrefix } from '../common-prefix.ts'
 
-/** A row of a batch, once for all samples that are equal to it, in the order of the rows' ids. */
+/** A row of a batch, once for all equal samples, in the order of the rows' ids. */
 export interface DistinctRow {
   readonly tokens: Int32Array
-  /** Leading tokens that it shares with the row before it. */
+  /** Number of leading tokens that it shares with the row before it. */
   readonly common: number
-  /** The rows of the batch that it stands for. */
+  /** The rows of the batch that are equal to it. */
   readonly members: readonly number[]
 }
 
 /**
- * Sorts rows by their ids and merges equal ones, so that a row lies behind the one that it shares most with. A function of the
- * set of rows but for the members' numbers. Where rows do not `fold`, each stands alone, in the order in which it came.
+ * Sorts rows by their ids and merges equal ones, so that each row follows the one that it shares most with. Except for the members'
+ * numbers, the result depends only on the set of rows. If rows do not `fold`, each stays alone, in the given order.
  */
 export function distinctRows(rows: readonly Int32Array[], fold = true): DistinctRow[] {
   if (!fold) return rows.map((tokens, index) => ({ tokens, common: 0, members: [index] }))
@@ -27,16 +27,16 @@ export function distinctRows(rows: readonly Int32Array[], fold = true): Distinct
   return distinct
 }
 
-/** What one command can carry. */
+/** Capacity of one command. */
 export interface CommandCapacity {
   readonly rows: number
-  /** Tokens that rows do not share, which bounds the time of a command. */
+  /** Most tokens that rows do not share, which bounds the time of a command. */
   readonly tokens: number
-  /** Tokens of all rows, with those that they share and with each of their members. */
+  /** Most tokens of all rows, counted with shared ones and once for each member. */
   readonly occurrences: number
 }
 
-/** Cuts rows into commands, each within the capacity; of a row with too many members each command has some. */
+/** Splits rows into commands within the capacity. The members of a row with too many of them are split over several commands. */
 export function cutCommands(rows: readonly DistinctRow[], capacity: CommandCapacity): DistinctRow[][] {
   const commands: DistinctRow[][] = []
   let [tokens, occurrences] = [0, 0]
@@ -59,13 +59,13 @@ export function cutCommands(rows: readonly DistinctRow[], capacity: CommandCapac
   return commands
 }
 
-/** Rows laid one behind another, each with only the tokens that it does not share with the row before it in its pass. */
+/** Rows one after another, each with only the tokens that it does not share with the row before it in its pass. */
 export interface FoldedRows {
-  /** Ids of the tokens that are forwarded. */
+  /** Ids of the forwarded tokens. */
   readonly tokens: Int32Array
-  /** rows + 1: where each row's own tokens start. */
+  /** rows + 1: start of each row's own tokens. */
   readonly rowStarts: Int32Array
-  /** Per row: tokens before its own ones, which rows before it in its pass forward. */
+  /** Per row: tokens before its own ones, which earlier rows of its pass forward. */
   readonly shared: Int32Array
   /** rows + 1, and the place of each token of each row, relative to the row's pass. */
   readonly pathStarts: Int32Array
@@ -78,8 +78,8 @@ export interface FoldedRows {
 }
 
 /**
- * Lays rows out in shards and passes; a pass has at most `passTokens` tokens that are forwarded, or one row. In sorted order the
- * tokens that a row shares with any row before it lie on the path of the one before it.
+ * Lays rows out in shards and passes. A pass has at most `passTokens` forwarded tokens, or one row. In sorted order, the tokens that a row
+ * shares with any earlier row are on the path of the row before it.
  */
 export function layOutRows(
   rows: readonly DistinctRow[],
@@ -127,12 +127,12 @@ function compareRows(a: Int32Array, b: Int32Array): number {
   return a[common]! - b[common]!
 }
 
-/** How far from its goal a cut may be, in parts of a shard, to forward fewer tokens twice. */
+/** Largest distance of a cut from its goal, in parts of a shard, that saves forwarding tokens twice. */
 const cutSlack = 1 / 8
 
 /**
- * First row of each shard: contiguous rows with about equal tokens, cut where the fewest tokens are then forwarded twice. Depends on
- * the rows and the shards alone.
+ * First row of each shard. Shards are contiguous rows with about equal tokens, cut where the fewest tokens are forwarded twice. The result
+ * depends only on the rows and the shards.
  */
 function cutShards(rows: readonly DistinctRow[], shards: number): number[] {
   // Tokens before each row.

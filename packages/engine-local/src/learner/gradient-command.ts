@@ -74,7 +74,7 @@ function tokenLoss({ layout, views }: PassContext): (token: number, logprob: num
   const { weights, rolloutLogprobs, advantages, referenceLogprobs } = layout.batch
   const kind = lossKinds[read('lossKind')]!
   if (kind === 'sft') return (_token, logprob) => likelihoodLoss(logprob)
-  // The coefficient is a derivative of the batch's loss, so that the weight of a token must not count in it.
+  // The coefficient is a derivative of the batch's loss, so the weight of a token must not count in it.
   if (kind === 'linear') return (token, logprob) => linearLoss(logprob, f32[advantages / 4 + token]! / f32[weights / 4 + token]!)
   const clipLow = read('clipLow')
   const clipHigh = read('clipHigh')

@@ -103,7 +103,7 @@ describe('an update', () => {
   it.each(['token-mean', 'sequence-mean'] as const)('by derivatives of each sample is the one by their loss: %s', async (aggregation) => {
     await using trainer = await createTrainer({ model })
     const [a, b] = randomRows(createNumbers(6), [12, 7], model.vocabularySize) as [Int32Array, Int32Array]
-    // Equal rows that differ in their advantages and rollout logprobs, and one that begins as they do.
+    // Equal rows with different advantages and rollout logprobs, and one with the same prefix.
     const rows = [a, a, Int32Array.of(...a.slice(0, 8), ...b), b]
     const now = await trainer.learner.logprobs(rows, 1)
     const next = createNumbers(7)

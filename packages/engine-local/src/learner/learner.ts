@@ -14,7 +14,7 @@ import { commandsOf, writeRows, writeSamples } from './batch-writer.ts'
 import type { DistinctRow, FoldedRows } from './fold-rows.ts'
 import { lossKinds, setting, shardResult } from './settings.ts'
 
-/** Views into the arena: what a checkpoint holds. Offsets are those of the parameter table. */
+/** Views into the arena of the state that a checkpoint holds. Offsets are those of the parameter table. */
 export interface TrainerState {
   readonly parameters: Float32Array
   readonly firstMoment: Float32Array
@@ -25,14 +25,16 @@ export interface TrainerState {
 
 /** The steps that the owner of the learner implements. */
 export interface LearnerHooks {
-  /** Makes the weights (parameters and their packed form in the arena) the ones that sample; resolves to their version. */
+  /** Makes sampling use the weights (parameters and their packed form in the arena); resolves to their version. */
   publish(): Promise<number>
   save(directory: string, state: TrainerState): Promise<void>
-  /** Reads a checkpoint into the state's views, whole or not at all; resolves to its step. */
+  /** Reads a checkpoint into the state's views, whole or not at all. Resolves to its step. */
   load(directory: string, state: TrainerState): Promise<number>
 }
 
-/** The trainer over a pool: one call at a time, in order. Weights are those in the arena; call `pool.run('pack')` after writing them. */
+/**
+ * The trainer over a pool: one call at a time, in order. Its weights are those in the arena; call `pool.run('pack')` after writing them.
+ */
 export function createLearner(pool: Pool, hooks: LearnerHooks): Learner {
   return new PoolLearner(pool, hooks)
 }
@@ -146,7 +148,7 @@ class PoolLearner implements Learner {
     return logprobs
   }
 
-  /** Runs a command over rows, as often as their number takes; `read` gets the places of each row's tokens in the batch. */
+  /** Runs a command over rows, several times if there are too many for one. `read` gets the places of each row's tokens in the batch. */
   async #run(
     command: 'gradient' | 'logprobs',
     rows: readonly Int32Array[],

@@ -2,7 +2,7 @@ import type { LossDefinition } from '@aworld-train/core'
 
 export const lossKinds = ['sft', 'ppo-clip', 'linear'] as const satisfies readonly LossDefinition['kind'][]
 
-/** Doubles of the settings block of the arena: what the commands of an update read and write. */
+/** Doubles of the settings block of the arena, which the commands of an update read and write. */
 export const setting = {
   /** Its place in `lossKinds`. */
   lossKind: 0,

@@ -1,8 +1,8 @@
-/** What one token adds to the loss (before its weight), and the derivative with respect to its logprob. */
+/** Contribution of one token to the loss (before its weight), and the derivative with respect to its logprob. */
 export interface TokenLoss {
   readonly loss: number
   readonly logprobGradient: number
-  /** 1 where clipping stopped the gradient of the policy term. */
+  /** 1 if clipping stopped the gradient of the policy term. */
   readonly clipped: number
   /** k3 estimate of KL(policy, reference); 0 without a reference. */
   readonly kl: number
@@ -12,7 +12,7 @@ export interface PolicyLossInput {
   readonly logprob: number
   readonly rolloutLogprob: number
   readonly advantage: number
-  /** null: there is no reference. */
+  /** null without a reference. */
   readonly referenceLogprob: number | null
   readonly clipLow: number
   readonly clipHigh: number
@@ -27,7 +27,7 @@ export function policyLoss(input: PolicyLossInput): TokenLoss {
   const { logprob, rolloutLogprob, advantage, referenceLogprob, clipLow, clipHigh, klCoefficient } = input
   const ratio = Math.exp(logprob - rolloutLogprob)
   const free = ratio * advantage
-  // The clip would hide an infinite ratio, which no pair of logprobs has.
+  // The clip would hide an infinite ratio, which no valid pair of logprobs has.
   if (!Number.isFinite(free)) return { loss: Number.NaN, logprobGradient: 0, clipped: 0, kl: 0 }
   const clipped = advantage > 0 ? ratio > 1 + clipHigh : advantage < 0 && ratio < 1 - clipLow
   const bound = advantage > 0 ? 1 + clipHigh : 1 - clipLow

@@ -1,6 +1,8 @@
 import { forEachRow, type MicroBatch, type PassContext } from './pass.ts'
 
-/** Adds to the gradient buffer at `gradients` what follows from `scratch.normedGradient`; call it right after `forward` and the head. */
+/**
+ * Adds the gradient that follows from `scratch.normedGradient` to the buffer at `gradients`. Call it right after `forward` and the head.
+ */
 export function backward(context: PassContext, batch: MicroBatch, selected: number, gradients: number): void {
   const { kernels, layout, scratch } = context
   const { model, table, parameters } = layout
@@ -23,10 +25,10 @@ export function backward(context: PassContext, batch: MicroBatch, selected: numb
   kernels.scatterAddRows(batch.tokens, d, ids, scratch.residualGradient, gradients + table.embedding * 4)
 }
 
-/** Puts the gradients of the selected positions where they stand in the pass, with zeros between them. */
+/** Moves the gradients of the selected positions to their places in the pass, with zeros between them. */
 function spreadSelected({ kernels, layout, scratch, widths }: PassContext, batch: MicroBatch, selected: number): void {
   const d = layout.model.hiddenSize
-  // Two buffers that are written afresh later on hold the compact rows meanwhile.
+  // Two buffers that are rewritten later hold the compact rows meanwhile.
   const spread = (width: number, rows: number, compact: number): void => {
     kernels.copy(compact, rows, selected * width)
     kernels.zero(rows, batch.tokens * width)
@@ -43,7 +45,7 @@ interface OutputRows {
   readonly gradients: number
 }
 
-/** Through attention's output projection. */
+/** The backward pass of attention's output projection. */
 function outputBackward({ kernels, layout, scratch, widths }: PassContext, { rows, layer, attended, gradients }: OutputRows): void {
   const { hiddenSize: d } = layout.model
   const { query } = widths
@@ -53,7 +55,7 @@ function outputBackward({ kernels, layout, scratch, widths }: PassContext, { row
   kernels.gemm(1, 0, d, query, rows, residualGradient, d, attended, query, gradients + weight, query, 1, gemm)
 }
 
-/** The gradient of the residual stream passes through; that of the branch is added to it by the norm's backward. */
+/** The gradient of the residual stream passes through. The norm's backward adds that of the branch to it. */
 function feedForwardBackward({ kernels, layout, scratch }: PassContext, n: number, layer: number, gradients: number): void {
   const { model, table, parameters } = layout
   const { hiddenSize: d, intermediateSize: width, rmsNormEps: epsilon } = model

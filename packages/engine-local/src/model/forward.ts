@@ -1,8 +1,8 @@
 import { forEachRow, type MicroBatch, type PassContext } from './pass.ts'
 
 /**
- * Runs the layers over a micro-batch; `scratch.normed` then holds the final normed states of the `selected` positions (see
- * `selectPositions`), in their order, and the rest of the scratch what `backward` needs.
+ * Runs the layers over a micro-batch. Afterwards `scratch.normed` holds the final normed states of the `selected` positions (see
+ * `selectPositions`), in their order, and the rest of the scratch holds the inputs of `backward`.
  */
 export function forward(context: PassContext, batch: MicroBatch, selected: number): void {
   const { kernels, layout, scratch } = context
@@ -46,7 +46,7 @@ function attend(context: PassContext, batch: MicroBatch, layer: number): void {
     )
     if (shared > 0) kernels.gatherRows(shared + count, widths.fused, path, layerScratch.rotated, scratch.path)
     const rotated = shared > 0 ? scratch.path : layerScratch.rotated + q
-    // The kernel skips the rows of the shared tokens, so that those of its own lie where they belong.
+    // The kernel skips the rows of shared tokens, so that its own are at their places.
     const attended = layerScratch.attended + (first - shared) * widths.query * 4
     kernels.attention(shared + count, shared, heads, kvHeads, headDim, rotated, attended, scratch.attention)
   })

@@ -1,8 +1,8 @@
 import { type MicroBatch, type PassContext, rowStart } from './pass.ts'
 
 /**
- * The tokens of a micro-batch (indices into the batch) that `wants` asks for; the first token of a row has no logprob. Writes the
- * positions that predict them to `scratch.selected`.
+ * The tokens of a micro-batch (indices into the batch) that `wants` asks for. The first token of a row has no logprob. Writes the positions
+ * that predict them to `scratch.selected`.
  */
 export function selectPositions(context: PassContext, batch: MicroBatch, wants: (token: number) => boolean): number[] {
   const { scratch, views } = context
@@ -22,18 +22,18 @@ export function selectPositions(context: PassContext, batch: MicroBatch, wants: 
   return tokens
 }
 
-/** How the head runs over the selected positions. */
+/** Options of the head over the selected positions. */
 export interface HeadOptions {
   readonly inverseTemperature: number
   /** Called for each block of scored tokens (indices into the batch) after `headForward`. */
   readonly onBlock: (tokens: readonly number[]) => void
-  /** Address of the gradient buffer to add to; without it nothing is differentiated. */
+  /** Address of the gradient buffer to add to. Without it nothing is differentiated. */
   readonly gradients?: number
 }
 
 /**
- * Scores the selected tokens, a block at a time, so that logits never leave the block. With `gradients`, `onBlock` writes
- * `coefficients`, and the head's gradient and `scratch.normedGradient` follow from them.
+ * Scores the selected tokens, a block at a time, so that logits never leave the block. With `gradients`, `onBlock` writes `coefficients`,
+ * from which the head's gradient and `scratch.normedGradient` are computed.
  */
 export function runHead(context: PassContext, selected: readonly number[], { inverseTemperature, onBlock, gradients }: HeadOptions): void {
   const { kernels, layout, scratch, views } = context

@@ -5,7 +5,7 @@ import { attentionWidths } from '../model-config.ts'
 import type { WorkerContext } from '../pool/worker-context.ts'
 import type { TrainingScratch } from './scratch.ts'
 
-/** What the passes of one worker work with: kernels, addresses and its own scratch. */
+/** The tools of one worker's passes: kernels, addresses and its own scratch. */
 export interface PassContext {
   readonly kernels: Kernels
   readonly layout: Layout
@@ -18,7 +18,7 @@ export function createPassContext({ kernels, layout, views, threadIndex }: Worke
   return { kernels, layout, views, scratch: trainingScratch(layout, threadIndex), widths: attentionWidths(layout.model) }
 }
 
-/** Whole rows of the batch that go through the model together; tokens are indices into the batch. */
+/** Whole rows of the batch that go through the model together. Tokens are indices into the batch. */
 export interface MicroBatch {
   readonly firstRow: number
   readonly endRow: number
@@ -41,7 +41,7 @@ export function passOf(context: Pick<WorkerContext, 'layout' | 'views'>, index: 
 }
 
 export interface PassRow {
-  /** The first of its own tokens, relative to the pass, and how many it has. */
+  /** The first of its own tokens, relative to the pass, and their number. */
   readonly first: number
   readonly count: number
   /** Tokens before its own, which belong to earlier rows of the pass. */

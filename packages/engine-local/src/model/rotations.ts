@@ -1,7 +1,7 @@
 import type { Views } from '../arena.ts'
 import type { Layout } from '../layout.ts'
 
-/** Fills the tables of angles; products are rounded to float32 where Hugging Face's code rounds them, so that long contexts agree. */
+/** Fills the tables of angles. Products are rounded to float32 where Hugging Face's code rounds them, so that long contexts agree. */
 export function fillRotations({ model, cosines, sines }: Layout, { f32 }: Views): void {
   const half = model.headDim / 2
   for (let j = 0; j < half; j++) {

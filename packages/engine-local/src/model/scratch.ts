@@ -2,17 +2,17 @@ import type { Arena } from '../arena.ts'
 import { attentionScratchBytes, gemmScratchBytes, roundUp } from '../kernels/sizes.ts'
 import { attentionWidths, type ModelConfig } from '../model-config.ts'
 
-/** What the backward pass needs of one layer's forward pass; addresses, rows of tokens. */
+/** The data of one layer's forward pass that the backward pass needs. Values are addresses; rows are tokens. */
 export interface LayerActivations {
   /** Input of the layer [tokens, hidden]. */
   readonly input: number
   /** q|k|v as multiplied [tokens, fused]. */
   readonly projected: number
-  /** q|k normalised and rotated, v; the same buffer as `projected` without q/k-norm. */
+  /** q|k normalised and rotated, and v. The same buffer as `projected` without q/k-norm. */
   readonly rotated: number
   /** [tokens, query] */
   readonly attended: number
-  /** After attention's residual [tokens, hidden]; from here on the last layer holds the selected positions alone. */
+  /** After attention's residual [tokens, hidden]. From here on the last layer holds only the selected positions. */
   readonly middle: number
   /** [tokens, 2 * intermediate] */
   readonly gateUp: number
@@ -23,7 +23,7 @@ export interface LayerActivations {
 }
 
 export interface TrainingScratch {
-  /** int32 [tokens]: positions of the pass whose next token is scored. Behind the last attention only these rows go on. */
+  /** int32 [tokens]: positions of the pass whose next token is scored. After the last attention only these rows continue. */
   readonly selected: number
   /** Attended states of the selected positions in the last layer [tokens, query]. */
   readonly attendedSelected: number
@@ -44,10 +44,10 @@ export interface TrainingScratch {
   readonly activatedGradient: number
   readonly attendedGradient: number
   readonly rotatedGradient: number
-  /** One row's path, gathered [context, fused]. */
+  /** The gathered path of one row [context, fused]. */
   readonly path: number
   readonly pathGradient: number
-  /** Logits of the scored positions, and what each yields. */
+  /** Logits of the scored positions, and the results of each. */
   readonly head: HeadScratch
 }
 
@@ -59,18 +59,18 @@ export interface HeadScratch {
   readonly logits: number
   /** int32 [rows] */
   readonly targets: number
-  /** float32 [rows, 4]: what `headForward` yields of each row. */
+  /** float32 [rows, 4]: the output of `headForward` for each row. */
   readonly stats: number
-  /** float32 [rows, 2]: what `headBackward` takes of each row. */
+  /** float32 [rows, 2]: the input of `headBackward` for each row. */
   readonly coefficients: number
 }
 
-/** Rows of logits held at once: 64, fewer for vocabularies whose logits would not stay in memory near the core. */
+/** Number of rows of logits that are held at once: 64, or fewer for vocabularies whose logits would not stay in memory near the core. */
 function headRows(vocabularySize: number): number {
   return vocabularySize <= 32_768 ? 64 : 32
 }
 
-/** Takes the head's buffers; sampling uses them too. */
+/** Allocates the head's buffers, which sampling uses too. */
 function allocateHead(arena: Arena, model: ModelConfig): HeadScratch {
   const rows = headRows(model.vocabularySize)
   const stride = roundUp(model.vocabularySize, 8)
@@ -84,7 +84,7 @@ function allocateHead(arena: Arena, model: ModelConfig): HeadScratch {
   }
 }
 
-/** Takes all buffers of a forward and backward pass over at most `tokens` tokens. */
+/** Allocates all buffers of a forward and backward pass over at most `tokens` tokens. */
 export function allocateTraining(arena: Arena, model: ModelConfig, tokens: number): TrainingScratch {
   const d = model.hiddenSize
   const { query, fused } = attentionWidths(model)

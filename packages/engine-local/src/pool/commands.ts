@@ -6,7 +6,7 @@ import { decodeCommand } from '../sampler/decode-command.ts'
 import { publishCommand } from '../sampler/publish-command.ts'
 import type { Command } from './worker-context.ts'
 
-/** Every command of the pool. To add one: a row here; arguments and results travel in the arena. */
+/** Every command of the pool. To add one, add a row here; its arguments and results are in the arena. */
 export const commands = {
   pack: packCommand,
   gradient: gradientCommand,

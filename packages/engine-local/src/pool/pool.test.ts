@@ -14,7 +14,7 @@ const longUpdate = {
   optimizer: gradientOnly,
 } as const
 
-/** Workers that were started while `start` ran; the tests end them as the system would. */
+/** Workers that were started while `start` ran. The tests end them as the system would. */
 async function watchWorkers<T>(start: () => Promise<T>): Promise<{ result: T; workers: Worker[] }> {
   const workers: Worker[] = []
   const once = vi.spyOn(Worker.prototype, 'once').mockImplementation(function (this: Worker, ...args: Parameters<Worker['once']>) {
@@ -59,7 +59,7 @@ describe('a pool', () => {
   it('fails a command that does not end before its deadline', async () => {
     await using trainer = await createTrainer({ model: smallModel() })
     const { layout, views } = trainer.pool
-    // A count below zero: the workers wait at the barrier for peers that do not exist.
+    // With a count below zero, the workers wait at the barrier for peers that do not exist.
     Atomics.store(views.i32, layout.control / 4 + word.barrierCount, -1000)
     const hung = trainer.pool.run('apply', { deadlineMs: 10 })
     await expect(hung).rejects.toMatchObject({ code: 'POLICY_WORKER_DIED', message: expect.stringContaining('command apply did not end') })

@@ -16,7 +16,7 @@ export interface PoolOptions {
 }
 
 export interface CommandOptions {
-  /** Writes the command's arguments into the arena; called when its turn comes, before the workers start. */
+  /** Writes the command's arguments into the arena. Called when it is the command's turn, before the workers start. */
   readonly prepare?: () => void
   /** A command that takes longer fails the pool. Default 10 minutes. */
   readonly deadlineMs?: number
@@ -27,9 +27,9 @@ export interface Pool {
   readonly layout: Layout
   readonly views: Views
   readonly threads: number
-  /** Resolves when all workers have finished the command. Rejects with POLICY_WORKER_DIED once a worker died, now or before. */
+  /** Resolves when all workers have finished the command. Rejects with POLICY_WORKER_DIED if a worker dies or has died. */
   run(command: CommandName, options?: CommandOptions): Promise<void>
-  /** Ends the workers; commands that wait are rejected. */
+  /** Ends the workers. Waiting commands are rejected. */
   close(): Promise<void>
 }
 
@@ -45,7 +45,7 @@ interface PendingCommand {
   readonly reject: (error: Error) => void
 }
 
-/** Starts the pool: memory of exactly the layout's size, and one worker a thread. Throws CONFIG_INVALID, POLICY_WORKER_DIED. */
+/** Starts the pool: memory of exactly the layout's size, and one worker a thread. Throws CONFIG_INVALID or POLICY_WORKER_DIED. */
 export async function createPool({ kernels, layout: options }: PoolOptions): Promise<Pool> {
   const layout = createLayout(options)
   if (layout.pages > 65_536) {
@@ -172,7 +172,7 @@ class WorkerPool implements Pool {
     for (const worker of this.#workers) worker.ref()
     let deadline = Number.POSITIVE_INFINITY
     let current = ''
-    // One timer watches all commands of a burst; a timeout for each of thousands of short commands would cost more than they do.
+    // One timer watches all commands of a burst. A timeout for each of thousands of short commands would cost more than they do.
     const watch = setInterval(() => {
       if (performance.now() > deadline)
         this.#fail(`The engine's command ${current} did not end before its deadline; start the engine again.`)
@@ -216,7 +216,7 @@ class WorkerPool implements Pool {
     return epoch
   }
 
-  /** Marks the pool dead and wakes everyone who waits for the worker that is gone. */
+  /** Marks the pool dead and wakes everyone who waits for the dead worker. */
   #fail(message: string, cause?: unknown): void {
     if (this.#failure || this.#closing) return
     this.#failure = new TrainError('POLICY_WORKER_DIED', message, { cause })

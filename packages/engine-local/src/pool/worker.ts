@@ -7,7 +7,7 @@ import { commandNames, commands } from './commands.ts'
 import { barrier, exitCommand, idleWaitMs, word } from './control.ts'
 import type { WorkerContext } from './worker-context.ts'
 
-/** What the pool hands to a worker. */
+/** The data that the pool passes to a worker. */
 export interface WorkerData {
   readonly module: WasmModule
   readonly memory: WasmMemory

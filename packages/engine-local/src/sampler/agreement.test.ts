@@ -88,7 +88,7 @@ describe('the published weights', () => {
         )
       })
     }
-    // Rounding alone makes up to 1.2e-5 in rows this long; the weights before are off by 2 and more.
+    // Rounding alone makes up to 1.2e-5 in rows this long. The previous weights are off by 2 and more.
     expect(Math.max(...(await agree(requests, results)))).toBeLessThan(1e-4)
     const prompt = [...request().promptTokenIds, ...results[straddling]!.tokenIds.slice(0, 20)]
     const next = request({ task: `t${straddling}`, turn: 1, prompt })

@@ -156,7 +156,7 @@ describe('calls that begin at once with one prompt', () => {
     await using local = await startTinyEngine({ maxRows: 8 })
     const controller = new AbortController()
     const [, ...others] = group
-    // With a stop text it waits for this thread after each token, so that it cannot end before it is given up.
+    // With a stop text the worker waits for this thread after each token, so the call cannot end before it is given up.
     const first = request({ task: 'first', prompt, maxTokens: 12, stop: ['never written'] })
     const cancelled = local.engine.generate(first, controller.signal)
     const waiting = others.map((call) => local.engine.generate(call, never))
@@ -190,7 +190,7 @@ describe('calls that begin at once with one prompt', () => {
   it('read it once where the first is on another thread than the second', async () => {
     await using local = await startTinyEngine({ maxRows: 9, threads: 2, shape: { contextLength: 4096 } })
     const stop = new AbortController()
-    // Threads take calls in turn, so that the first of the group goes to the one that this call leaves free, and the second joins it.
+    // Threads take calls in turn. The first of the group thus goes to the thread that this call leaves free, and the second joins it.
     const busy = codeOf(local.engine.generate(request({ task: 'busy', maxTokens: 4_000, temperature: 0 }), stop.signal))
     const results = await Promise.all(group.map((call) => local.engine.generate(call, never)))
     expect(computed(results)).toBe(prompt.length + group.length - 1)
@@ -301,7 +301,12 @@ describe('failures', () => {
       kernels: await loadKernels('plain'),
       layout: {
         model: { ...tinyShape, vocabularySize: 272 },
-        ...{ threads: 2, shards: 1, microBatchTokens: 32, batchTokens: 96, batchRows: 4, sampling: { rows: 4, stepTokens: 8 } },
+        threads: 2,
+        shards: 1,
+        microBatchTokens: 32,
+        batchTokens: 96,
+        batchRows: 4,
+        sampling: { rows: 4, stepTokens: 8 },
       },
     })
     try {
@@ -310,7 +315,7 @@ describe('failures', () => {
       const calls: Promise<string>[] = []
       await sampler.exclusive(async () => {
         for (let i = 0; i < 6; i++) calls.push(codeOf(sampler.generate(request({ task: `t${i}`, maxTokens: 80 }), never)))
-        // The embedding of this id lies far beyond the memory; it stands for any fault in a worker.
+        // The embedding of this id is far beyond the memory. It stands for any fault in a worker.
         const tokens = pool.layout.sampler.tokens / 4
         for (let row = 0; row < 4; row++) pool.views.i32[tokens + row * tinyShape.contextLength] = 33_554_432
       })

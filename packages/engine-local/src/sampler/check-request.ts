@@ -2,7 +2,7 @@ import type { GenerateRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ModelConfig } from '../model-config.ts'
 
-/** Throws POLICY_CONTEXT_OVERFLOW or GATEWAY_BAD_REQUEST for a call that cannot be sampled; nothing has been drawn then. */
+/** Throws POLICY_CONTEXT_OVERFLOW or GATEWAY_BAD_REQUEST for a call that cannot be sampled, before anything is drawn. */
 export function checkRequest({ promptTokenIds: prompt, sampling }: GenerateRequest, { contextLength, vocabularySize }: ModelConfig): void {
   if (prompt.length === 0) throw new TrainError('GATEWAY_BAD_REQUEST', 'The prompt has no tokens; send at least one.')
   if (prompt.length >= contextLength) {

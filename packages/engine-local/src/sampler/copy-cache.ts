@@ -1,6 +1,6 @@
 import type { Layout } from '../layout.ts'
 
-/** Copies the keys and values of positions [from, to) of one row's cache into another's; both rows begin with the same `to` tokens. */
+/** Copies the keys and values of positions [from, to) from one row's cache to another's. Both rows begin with the same `to` tokens. */
 export function copyCache(
   { sampler, model }: Layout,
   floats: Float32Array,
@@ -8,7 +8,8 @@ export function copyCache(
 ): void {
   const { cache, cacheRowBytes, cacheHeadBytes, cacheLayerBytes } = sampler
   const { layers, kvHeads, headDim } = model
-  // Keys lie in panels of eight positions, which are copied whole; what is beyond `to` in the last one is written when it is computed.
+  // Keys are in panels of eight positions, which are copied whole. Positions beyond `to` in the last one are written when they are
+  // computed.
   const panel = 8 * headDim
   const key = [Math.floor(from / 8) * panel, Math.ceil(to / 8) * panel] as const
   const value = [from * headDim, to * headDim] as const

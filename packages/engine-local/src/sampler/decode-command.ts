@@ -17,10 +17,10 @@ import {
   threadWords,
 } from './sampler-layout.ts'
 
-/** An idle worker looks again after this time, so that a lost wake-up costs no more than it. */
+/** An idle worker checks again after this time, so that a lost wake-up costs no more than that. */
 const idleWaitMs = 1_000
 
-/** Samples the rows given to this thread until the main thread says stop. Threads share nothing but weights, so there is no barrier. */
+/** Samples the rows given to this thread until the main thread stops it. Threads share only weights, so there is no barrier. */
 export function decodeCommand(context: WorkerContext): void {
   new DecodeSession(context).run()
 }
@@ -47,7 +47,7 @@ class DecodeSession {
     this.#scratch = sampler.scratch[threadIndex]!
     this.#control = sampler.control / 4
     this.#thread = sampler.threads / 4 + threadIndex * threadWords
-    // Weights are published by another command of the pool, so these two cannot change while this one runs.
+    // Another command of the pool publishes weights, so these two cannot change while this one runs.
     this.#version = this.#words[this.#control + samplerWord.version]!
     this.#weights = sampler.published[this.#words[this.#control + samplerWord.buffer] === 0 ? 0 : 1]
     const stop = sampler.stopIds / 4
@@ -93,7 +93,7 @@ class DecodeSession {
     }
   }
 
-  /** Copies what another row has of this one's prompt; the main thread gives that row to no other call before. */
+  /** Copies the part of this row's prompt that another row has. Before that, the main thread gives that row to no other call. */
   #borrowCache(row: number): void {
     const words = this.#words
     const at = this.#row(row)
@@ -104,7 +104,7 @@ class DecodeSession {
     Atomics.store(words, at + rowWord.cached, to)
   }
 
-  /** What other weights computed is computed again, so that a token is drawn by the weights of its version alone. */
+  /** Drops cached positions that other weights computed, so that the weights of its version alone draw a token. */
   #keepCache(at: number): void {
     if (this.#words[at + rowWord.cacheVersion] !== this.#version) Atomics.store(this.#words, at + rowWord.cached, 0)
     this.#words[at + rowWord.cacheVersion] = this.#version
@@ -132,7 +132,7 @@ class DecodeSession {
     })
   }
 
-  /** One token of every row that samples, and prompts as far as the step has room, oldest first. */
+  /** One token of every row that samples, and as much of the prompts as the step has room for, oldest first. */
   #segments(): Segment[] {
     const words = this.#words
     const { layout } = this.#context

@@ -2,19 +2,19 @@ import { TrainError } from '@aworld-train/protocol'
 import type { Pool } from '../pool/pool.ts'
 import { samplerWord, threadWord, threadWords } from './sampler-layout.ts'
 
-/** How often tokens of running rows are handed over, and whether idle workers may leave, is looked at. */
+/** Interval at which tokens of running rows are handed over, and idle workers may leave. */
 const tickMs = 25
-/** A thread that has rows and does not finish a step in this time counts as hung. */
+/** A thread that has rows and does not finish a step within this time counts as hung. */
 const hungAfterMs = 60_000
-/** The pool ends workers that have not left the decode command by then. */
+/** The pool ends workers that have not left the decode command after this time. */
 const closeDeadlineMs = 5_000
 
 export interface DecodeLoopOwner {
   /** Whether a thread has rows to sample. */
   hasRows(thread: number): boolean
-  /** Looks at the rows: after one finished or waits, and with `progress` now and then. */
+  /** Processes the rows after one has finished or waits, and from time to time with `progress`. */
   collect(progress: boolean): void
-  /** The pool is lost; nothing more will be sampled. */
+  /** The pool is lost, and nothing more will be sampled. */
   fail(error: unknown): void
 }
 
@@ -36,16 +36,16 @@ export class DecodeLoop {
     this.#control = pool.layout.sampler.control / 4
   }
 
-  /** Whether workers may be looking at rows. */
+  /** Whether workers may be working on rows. */
   get running(): boolean {
     return this.#session !== null
   }
 
-  /** Lets the workers in unless they are, nothing is to do, or the pool is held. */
+  /** Lets the workers in, unless they are in, there is no work, or the pool is held. */
   start(): void {
     if (this.#session || this.#holds > 0 || this.#closed || !this.#hasRows()) return
     const prepare = (): void => {
-      // A hold may have come while the command queued.
+      // A hold may have begun while the command queued.
       Atomics.store(this.#words, this.#control + samplerWord.stop, this.#holds > 0 || this.#closed ? 1 : 0)
     }
     this.#tick = this.#watch()
@@ -66,7 +66,7 @@ export class DecodeLoop {
     void this.#listen(this.#session)
   }
 
-  /** Makes a thread look at its rows. */
+  /** Makes a thread check its rows. */
   wake(thread: number): void {
     this.#raise(this.#threadAt(thread) + threadWord.work)
   }

@@ -3,7 +3,7 @@ import { attentionWidths } from '../model-config.ts'
 import type { WorkerContext } from '../pool/worker-context.ts'
 import type { PublishedLayout, StepScratch } from './sampler-layout.ts'
 
-/** Consecutive tokens of one row that a step feeds: at `position` of its row, at `offset` of the step. */
+/** Consecutive tokens of one row that a step feeds, from `position` in its row and `offset` in the step. */
 export interface Segment {
   readonly row: number
   readonly position: number

@@ -16,7 +16,7 @@ describe('drawing a token', () => {
       expect(logprobs[0]).toBe(seen.logprob)
       counts.set(tokenIds[0]!, { ...seen, count: seen.count + 1 })
     }
-    // The seeds are fixed, so this is no matter of luck: with 4 standard deviations for every token it says the draws are unbiased.
+    // The seeds are fixed, so the result is not a matter of luck. 4 standard deviations for every token show that the draws are unbiased.
     for (const { count, logprob } of counts.values()) {
       const expected = draws * Math.exp(logprob)
       expect(Math.abs(count - expected)).toBeLessThan(4 * Math.sqrt(expected) + 4)
@@ -64,7 +64,7 @@ describe('truncation', () => {
         expect(rank).toBeLessThan(kept.length)
         const total = kept.reduce((sum, other) => sum + weights[other]!, 0)
         const before = ranked.slice(0, rank).reduce((sum, other) => sum + weights[other]!, 0)
-        // All that precede the token hold less than topP, or it would not have been kept.
+        // All tokens before this one hold less than topP together, or it would not have been kept.
         expect(before).toBeLessThan(topP * total + 1e-9)
       }),
     )

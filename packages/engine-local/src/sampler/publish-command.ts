@@ -2,7 +2,7 @@ import { attentionWidths } from '../model-config.ts'
 import type { WorkerContext } from '../pool/worker-context.ts'
 import { samplerWord } from './sampler-layout.ts'
 
-/** Copies and packs the trainer's weights into the buffer that does not sample; the main thread swaps the two afterwards. */
+/** Copies and packs the trainer's weights into the buffer that does not sample. The main thread swaps the two afterwards. */
 export function publishCommand({ kernels, layout, views, nextTask }: WorkerContext): void {
   const { model, table, parameters, sampler } = layout
   const { hiddenSize: d, intermediateSize: width, vocabularySize } = model

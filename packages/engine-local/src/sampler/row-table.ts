@@ -5,12 +5,12 @@ import type { Layout } from '../layout.ts'
 import { streamOf } from '../random.ts'
 import { rowState, rowWord, rowWords, type SamplerLayout, samplerWord } from './sampler-layout.ts'
 
-/** How a row begins. */
+/** The start of a row. */
 export interface RowStart {
   readonly thread: number
-  /** Positions that its cache has already. */
+  /** Number of positions that its cache has already. */
   readonly cached: number
-  /** Another row whose cache has more of them, -1 for none, and how many. */
+  /** Another row whose cache has more of them, or -1 for none, and their number. */
   readonly lender: number
   readonly lent: number
   readonly stepwise: boolean
@@ -51,7 +51,7 @@ export class RowTable {
     return length
   }
 
-  /** Hands a row to a worker. */
+  /** Gives a row to a worker. */
   give(row: number, request: GenerateRequest, { thread, cached, lender, lent, stepwise }: RowStart): void {
     const { promptTokenIds: prompt, sampling, random } = request
     const { contextLength } = this.#layout.model

@@ -6,7 +6,7 @@ import type { PackedLayout } from '../packed-layout.ts'
 export interface SamplingOptions {
   /** Rows that hold a cache of keys and values, and can sample at once. */
   readonly rows: number
-  /** Tokens that one thread feeds in one step: one of each row that samples, and pieces of prompts. At least `rows`. */
+  /** Most tokens that one thread feeds in one step: one of each row that samples, and pieces of prompts. At least `rows`. */
   readonly stepTokens: number
 }
 
@@ -16,7 +16,7 @@ export interface PublishedLayout {
   readonly packed: PackedLayout
 }
 
-/** Buffers of one thread's decode step; float32, rows are tokens unless said otherwise. */
+/** Buffers of one thread's decode step. Values are float32 and rows are tokens, unless stated otherwise. */
 export interface StepScratch {
   /** int32 [tokens] */
   readonly ids: number
@@ -29,7 +29,7 @@ export interface StepScratch {
   readonly attended: number
   readonly gateUp: number
   readonly activated: number
-  /** [rows, hidden]: states of the tokens that a next token is drawn after. */
+  /** [rows, hidden]: states of the tokens after which a token is drawn. */
   readonly last: number
   /** [rows, vocabulary rounded up to 8] */
   readonly logits: number
@@ -44,7 +44,7 @@ export interface SamplerLayout {
   readonly control: number
   /** int32 [threads, threadWords], see `threadWord`. */
   readonly threads: number
-  /** int32 [maxStopIds + 1]: how many, then the ids that end a completion. */
+  /** int32 [maxStopIds + 1]: their number, then the ids that end a completion. */
   readonly stopIds: number
   /** [rows, rowWords], see `rowWord`. */
   readonly rows: number
@@ -59,7 +59,7 @@ export interface SamplerLayout {
   readonly cacheHeadBytes: number
   readonly cacheLayerBytes: number
   readonly cacheRowBytes: number
-  /** Two buffers: one samples while the other is packed. */
+  /** Two buffers. One samples while the other is packed. */
   readonly published: readonly [PublishedLayout, PublishedLayout]
   /** By thread. */
   readonly scratch: readonly StepScratch[]
@@ -67,44 +67,44 @@ export interface SamplerLayout {
 
 /** Words of the sampler as a whole. */
 export const samplerWord = {
-  /** 1: workers leave the decode command at the next step. */
+  /** 1 makes workers leave the decode command at the next step. */
   stop: 0,
-  /** Raised by workers when a row finished, waits, or has read its prompt. */
+  /** Raised by workers when a row has finished, waits, or has read its prompt. */
   events: 1,
-  /** Version of the published weights, and which of the two buffers holds them. */
+  /** Version of the published weights, and the index of their buffer. */
   version: 2,
   buffer: 3,
 } as const
 
 /** Words of each thread, a cache line apart. */
 export const threadWord = {
-  /** Raised by the main thread when a row was given, cancelled or resumed; an idle worker waits on it. */
+  /** Raised by the main thread when a row was given, cancelled or resumed. An idle worker waits on it. */
   work: 0,
-  /** Steps done; stands still when the worker hangs. */
+  /** Number of steps done. It stands still when the worker hangs. */
   steps: 1,
-  /** Tokens drawn, as they are drawn; wraps. */
+  /** Number of tokens drawn; wraps. */
   sampled: 2,
 } as const
 export const threadWords = 16
 
 /** Words of a row; those marked float32 are read through a float view of the same address. */
 export const rowWord = {
-  /** See `rowState`. Who finds it at its own value owns all other words. */
+  /** See `rowState`. The thread whose state it is owns all other words. */
   state: 0,
   thread: 1,
   promptLength: 2,
-  /** Tokens known: prompt, then what was drawn. */
+  /** Number of known tokens: prompt, then drawn ones. */
   length: 3,
   maxLength: 4,
-  /** Leading tokens whose keys and values lie in the cache. */
+  /** Number of leading tokens whose keys and values are in the cache. */
   cached: 5,
-  /** Version of the weights that made the cache. */
+  /** Version of the weights that computed the cache. */
   cacheVersion: 6,
-  /** Prompt tokens that were not computed again. */
+  /** Number of prompt tokens that were not computed again. */
   reused: 7,
-  /** 1: the main thread no longer wants the row. */
+  /** 1 means that the main thread no longer wants the row. */
   cancelled: 8,
-  /** 1: wait after each token until the main thread says `running` again. */
+  /** 1 makes the row wait after each token until the main thread sets `running` again. */
   stepwise: 9,
   finish: 10,
   /** float32 */
@@ -114,23 +114,23 @@ export const rowWord = {
   topK: 13,
   randomHigh: 14,
   randomLow: 15,
-  /** The row to copy the first `lent` positions of the cache from before this one starts; -1: none. */
+  /** The row from which the first `lent` positions of the cache are copied before this one starts; -1 for none. */
   lender: 16,
   lent: 17,
 } as const
 export const rowWords = 32
 
-/** Tokens of a prompt that are worth waiting for while another call reads them. */
+/** Number of tokens of a prompt for which it is worth waiting while another call reads them. */
 export const leastAwaited = 32
 
 export const rowState = { free: 0, assigned: 1, running: 2, waiting: 3, finished: 4 } as const
 
-/** Why a row finished. */
+/** Reasons why a row finished. */
 export const rowFinish = { stop: 1, length: 2, cancelled: 3, invalid: 4 } as const
 
 export const maxStopIds = 63
 
-/** Takes the sampler's memory from the arena; `packed` are two copies of the packed weights laid out by the caller. */
+/** Allocates the sampler's memory from the arena. `packed` are two copies of the packed weights, laid out by the caller. */
 export function allocateSampler(
   arena: Arena,
   model: ModelConfig,

@@ -26,14 +26,14 @@ interface Call {
   row: number
   thread: number
   delivered: number
-  /** Drawn tokens that the stop texts have seen. */
+  /** Number of drawn tokens that were checked for stop texts. */
   judged: number
   finish: FinishReason | null
-  /** Thrown by the caller's `onTokens`; ends the call. */
+  /** Error of the caller's `onTokens`, which ends the call. */
   thrown: { readonly error: unknown } | null
 }
 
-/** Samples calls over the pool's threads: continuous batching, one row of cache a call, first come first served. */
+/** Samples calls over the pool's threads with continuous batching: one row of cache a call, first come first served. */
 export class Sampler {
   readonly #pool: Pool
   readonly #rows: RowTable
@@ -120,7 +120,7 @@ export class Sampler {
     return this.#sampled
   }
 
-  /** Makes the trainer's weights the ones that sample, under the next version and at least `leastVersion`. Call it within `exclusive`. */
+  /** Makes sampling use the trainer's weights, under the next version, which is at least `leastVersion`. Call it within `exclusive`. */
   async publish(leastVersion = 0): Promise<number> {
     await this.#pool.run('publish')
     const version = Math.max(this.#nextVersion, leastVersion)
@@ -131,7 +131,7 @@ export class Sampler {
     return version
   }
 
-  /** Keeps sampling off the pool while `work` runs other commands; rows go on afterwards where they stood. */
+  /** Keeps sampling off the pool while `work` runs other commands. Rows then continue where they stopped. */
   exclusive<T>(work: () => Promise<T>): Promise<T> {
     return this.#loop.exclusive(work)
   }
@@ -152,7 +152,7 @@ export class Sampler {
     this.#loop.start()
   }
 
-  /** A free row for a call, its own of the last call if there is one, else the one that has been idle longest; -1 where there is none. */
+  /** A free row for a call: the one of its previous call if possible, else the one that has been idle longest; -1 if there is none. */
   #freeRow({ request: { affinity } }: Call): number {
     if (this.#free.size === 0) return -1
     const lenders = new Set<number>()
@@ -169,7 +169,7 @@ export class Sampler {
     return first
   }
 
-  /** Gives a call a row, and whatever prefix any row can lend. */
+  /** Gives a call a row, and any prefix that another row can lend. */
   #give(call: Call, row: number): void {
     const { promptTokenIds: prompt, affinity } = call.request
     const cached = this.#rows.cachedPrefix(row, prompt)
@@ -192,8 +192,8 @@ export class Sampler {
   }
 
   /**
-   * Whether a row is reading much of a prompt that no row has read yet: a call waits for it and borrows it then, since the samples of
-   * a group begin at once.
+   * Whether a row is reading much of a prompt that no row has read. A call then waits for it and borrows it, because the samples of a group
+   * begin at once.
    */
   #isBeingRead(prompt: Int32Array): boolean {
     let coming = 0
@@ -219,7 +219,7 @@ export class Sampler {
     this.#cancel(call)
   }
 
-  /** The row ends at the worker's next step; without a session there is no worker to end it. */
+  /** Cancels a call. The row ends at the worker's next step; without a session there is no worker to end it. */
   #cancel(call: Call): void {
     this.#rows.write(call.row, 'cancelled', 1)
     if (this.#loop.running) this.#loop.wake(call.thread)
@@ -237,7 +237,7 @@ export class Sampler {
     this.#admit()
   }
 
-  /** A row with stop texts waits after each token; it goes on unless one was completed. */
+  /** Resumes a row with stop texts, which waits after each token, unless a stop text was completed. */
   #resume(call: Call): void {
     this.#deliver(call)
     this.#judge(call)
@@ -279,7 +279,7 @@ export class Sampler {
 
   #settle(call: Call): void {
     const { row } = call
-    // The caller may abort while it is handed the last tokens.
+    // The caller may abort while it receives the last tokens.
     if (!this.#active.delete(call)) return
     this.#deliver(call)
     this.#judge(call)
@@ -310,7 +310,7 @@ export class Sampler {
     return { unified: 'length', raw: this.#rows.drawn(row) >= request.sampling.maxTokens ? 'max-tokens' : 'context' }
   }
 
-  /** The calls end, and so does the sampler: after a failure of the pool nothing of it can be relied on. */
+  /** Ends all calls and the sampler, because after a failure of the pool none of its data can be trusted. */
   #failAll(error: unknown): void {
     this.#failure ??= { error }
     for (const call of [...this.#active, ...this.#queue.splice(0)]) {

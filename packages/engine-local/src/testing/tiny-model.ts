@@ -7,7 +7,7 @@ import { type InitModelOptions, initModel } from '../files/init-model.ts'
 import { createLocalEngine, type LocalEngine, type LocalEngineOptions } from '../local-engine.ts'
 import { createVocabularyTokenizer } from '../tokenizer/vocabulary-tokenizer.ts'
 
-/** A shape that samples thousands of tokens a second in any tier, with every part a large one has. */
+/** A shape that samples thousands of tokens a second in any tier and has every part of a large one. */
 export const tinyShape: InitModelOptions['config'] = {
   hiddenSize: 24,
   layers: 2,
@@ -29,7 +29,7 @@ export interface TinyFolder {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** A model folder for tests: 272 tokens, 256 and 257 are ChatML's, `<|im_end|>` stops. */
+/** Makes a model folder for tests: 272 tokens, of which 256 and 257 are ChatML's, and `<|im_end|>` stops. */
 export async function makeTinyFolder(change: Partial<InitModelOptions['config']> = {}, initStd = 0.3): Promise<TinyFolder> {
   const home = await mkdtemp(join(tmpdir(), 'engine-local-'))
   const directory = join(home, 'model')
@@ -38,7 +38,7 @@ export async function makeTinyFolder(change: Partial<InitModelOptions['config']>
   return { directory, path: (name) => join(home, name), [Symbol.asyncDispose]: () => rm(home, { recursive: true, force: true }) }
 }
 
-/** An engine over a folder of its own, both gone when it is disposed of. */
+/** Starts an engine over a folder of its own. Both are gone when it is disposed of. */
 export async function startTinyEngine({
   shape = {},
   ...options
@@ -69,7 +69,7 @@ export interface TinyRequest extends Partial<GenerateRequest['sampling']> {
   readonly onTokens?: GenerateRequest['onTokens']
 }
 
-/** A call with everything that a test does not mention filled in. */
+/** A call with defaults for everything that a test does not set. */
 export function request({
   prompt = [5, 6, 7, 8],
   task = 'a',
@@ -87,7 +87,7 @@ export function request({
   }
 }
 
-/** A row to train on: all but the first token carry loss. */
+/** A training sample in which all but the first token carry loss. */
 export function sampleOf(tokenIds: readonly number[]): TrainingSample {
   return {
     version: 1,

@@ -1,6 +1,6 @@
 /**
- * The printable character that stands for each byte in byte-level vocabularies (GPT-2, `bytes_to_unicode`):
- * printable Latin-1 stands for itself, the other 68 bytes for U+0100 and up, in order.
+ * The printable character of each byte in byte-level vocabularies (GPT-2, `bytes_to_unicode`). Printable Latin-1 stands for itself, and the
+ * other 68 bytes are U+0100 and up, in order.
  */
 export function byteAlphabet(): string[] {
   let next = 256

@@ -49,21 +49,21 @@ interface Split {
 }
 
 /**
- * Words for merging: letters, digits or signs with the space before them, and runs of white space. GPT-2's pattern, but with white space
- * listed: `\s` holds U+0085 in one of Hugging Face's two implementations and U+FEFF in the other.
+ * Words for merging: letters, digits or signs with the space before them, and runs of white space. It is GPT-2's pattern, but with white
+ * space listed, because `\s` holds U+0085 in one of Hugging Face's two implementations and U+FEFF in the other.
  */
 export const wordPattern = ' ?\\p{L}+| ?\\p{N}+| ?[^ \\t\\r\\n\\p{L}\\p{N}]+|[ \\t\\r\\n]+(?![^ \\t\\r\\n])|[ \\t\\r\\n]+'
 
 export interface TokenizerParts {
-  /** Byte-level tokens by id; the 256 single bytes come first. */
+  /** Byte-level tokens by id. The 256 single bytes come first. */
   readonly vocabulary: readonly string[]
   readonly merges: readonly (readonly [string, string])[]
   readonly addedTokens: readonly { readonly content: string; readonly special: boolean }[]
-  /** Split into words by `wordPattern` before merging. */
+  /** Whether text is split into words by `wordPattern` before merging. */
   readonly splitWords: boolean
 }
 
-/** tokenizer.json of a byte-level BPE; added tokens take the ids after the vocabulary, in order. */
+/** The tokenizer.json of a byte-level BPE. Added tokens take the ids after the vocabulary, in order. */
 export function toTokenizerJson({ vocabulary, merges, addedTokens, splitWords }: TokenizerParts): TokenizerJson {
   const byteLevel: ByteLevel = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: false, use_regex: false }
   const split: Split = { type: 'Split', pattern: { Regex: wordPattern }, behavior: 'Isolated', invert: false }
@@ -99,7 +99,7 @@ export function toTokenizerJson({ vocabulary, merges, addedTokens, splitWords }:
   }
 }
 
-/** tokenizer_config.json that transformers loads the tokenizer by; `endToken` ends a turn. */
+/** The tokenizer_config.json by which transformers loads the tokenizer; `endToken` ends a turn. */
 export function toTokenizerConfig(endToken: string | null, padToken: string | null, contextLength: number): Record<string, unknown> {
   return {
     tokenizer_class: 'PreTrainedTokenizerFast',
@@ -112,18 +112,18 @@ export function toTokenizerConfig(endToken: string | null, padToken: string | nu
   }
 }
 
-/** Ids a tokenizer can give: one more than the highest. */
+/** Number of ids that a tokenizer can give: one more than the highest. */
 export function tokenizerSize(tokenizer: TokenizerJson): number {
   const highest = Math.max(-1, ...Object.values(tokenizer.model.vocab), ...tokenizer.added_tokens.map((token) => token.id))
   return highest + 1
 }
 
-/** Id of an added token, `undefined` when there is none of that text. */
+/** Id of an added token; `undefined` if there is none of that text. */
 export function addedTokenId(tokenizer: TokenizerJson, content: string): number | undefined {
   return tokenizer.added_tokens.find((token) => token.content === content)?.id
 }
 
-/** The bytes each id stands for in a byte-level vocabulary, by id; an id without token has none. */
+/** The bytes of each id in a byte-level vocabulary, by id. An id without token has none. */
 export function tokenBytes(tokenizer: Pick<TokenizerJson, 'added_tokens' | 'model'>): Uint8Array[] {
   const byteOf = new Map(byteAlphabet().map((character, byte) => [character, byte]))
   const encoder = new TextEncoder()

@@ -3,16 +3,16 @@ import { byteAlphabet } from './byte-alphabet.ts'
 import { type TokenizerJson, toTokenizerJson, wordPattern } from './tokenizer-json.ts'
 
 export interface TrainBpeOptions {
-  /** Tokens in all: 256 bytes, merges and special tokens; fewer when the texts have no more pairs. */
+  /** Number of all tokens: 256 bytes, merges and special tokens. There are fewer if the texts have no more pairs. */
   readonly vocabularySize: number
   readonly specialTokens: readonly string[]
-  /** A pair seen less often is not merged; default 2. */
+  /** Pairs that occur less often are not merged. Default 2. */
   readonly minFrequency?: number | undefined
 }
 
 /**
- * Trains a byte-level BPE (Sennrich et al., 2016) on `texts`: the most frequent pair is merged first, and of equally frequent ones that of lower ids.
- * Throws CONFIG_INVALID when `vocabularySize` has no room for the bytes and special tokens.
+ * Trains a byte-level BPE (Sennrich et al., 2016) on `texts`. The most frequent pair is merged first; among equally frequent ones, that of
+ * lower ids. Throws CONFIG_INVALID if `vocabularySize` has no room for the bytes and special tokens.
  */
 export function trainBpe(texts: Iterable<string>, { vocabularySize, specialTokens, minFrequency = 2 }: TrainBpeOptions): TokenizerJson {
   const vocabulary = byteAlphabet()
@@ -73,7 +73,7 @@ interface Pair {
   readonly words: Set<number>
 }
 
-/** Counts of neighbouring ids over weighted words, kept up to date while pairs are merged. */
+/** Counts of neighbouring ids over weighted words, updated while pairs are merged. */
 class PairCounts {
   readonly #words: Word[]
   readonly #pairs = new Map<number, Pair>()

@@ -3,18 +3,18 @@ import { byteAlphabet } from './byte-alphabet.ts'
 import { type TokenizerJson, toTokenizerJson } from './tokenizer-json.ts'
 
 export interface VocabularyOptions {
-  /** Tokens that rendering a conversation may write and text may not be taken for, such as `<|im_end|>`. */
+  /** Tokens that the rendering of a conversation may write and that text is never taken for, such as `<|im_end|>`. */
   readonly specialTokens: readonly string[]
   /** Texts that are one token each, matched leftmost and longest first. */
   readonly pieces: readonly string[]
-  /** The size is filled up to a multiple of this with reserved special tokens; default 16. */
+  /** The size is filled up to a multiple of this with reserved special tokens. Default 16. */
   readonly padToMultiple?: number | undefined
 }
 
 /**
- * A tokenizer of hand-listed pieces with the 256 bytes beneath, so that any text round-trips.
- * Ids: bytes by value, special tokens, pieces, reserved tokens. A piece of a single byte is that byte's token.
- * Throws CONFIG_INVALID for an empty or repeated piece, and for one that Hugging Face would decode to another text.
+ * A tokenizer of hand-listed pieces over the 256 bytes, so that any text round-trips. Ids: bytes by value, special tokens, pieces, reserved
+ * tokens. A piece of a single byte is that byte's token. Throws CONFIG_INVALID for an empty or repeated piece, and for one that Hugging
+ * Face would decode to another text.
  */
 export function createVocabularyTokenizer({ specialTokens, pieces, padToMultiple = 16 }: VocabularyOptions): TokenizerJson {
   const alphabet = byteAlphabet()
