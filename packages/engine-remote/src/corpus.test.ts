@@ -13,7 +13,7 @@ const model = { name: 'tiny', directory: '/nowhere', contextLength: 1024, vocabu
 const sampling = toyCall().sampling
 const signal = new AbortController().signal
 
-/** A server that answers from a corpus; `chosen` names the recording of the path that a test calls. */
+/** A server that answers from a corpus. `chosen` names the recording for each path that a test calls. */
 function serving(corpus: Corpus) {
   const recordings = readCorpus(corpus)
   const chosen = { name: '' }
@@ -183,7 +183,7 @@ describe("answers written from SGLang's source", () => {
   test.each(['generate, streaming', 'generate, streaming what is new'])('are tokens: %s', async (name) => {
     use(name)
     const tokens = await createSglangTokenEngine({ replicas: replicas(), model, weightVersion: 2 })
-    // The recording says that version 3 came behind the second token: the fleet never published it.
+    // The recording reports version 3 after the second token, but the fleet never published it.
     await expect(generate(tokens, 4)).rejects.toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
     expect(seen().at(-1)!.json).toMatchObject({
       input_ids: [1, 2, 3, 4],

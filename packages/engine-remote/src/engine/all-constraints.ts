@@ -8,5 +8,5 @@ const kinds: Readonly<Record<Constraint['kind'], true>> = {
   grammar: true,
 }
 
-/** Every kind of constraint; both engines compile them with grammar back ends of their own. */
+/** Every kind of constraint. Both engines compile them with grammar back ends of their own. */
 export const allConstraints: ReadonlySet<Constraint['kind']> = new Set(Object.keys(kinds) as Constraint['kind'][])

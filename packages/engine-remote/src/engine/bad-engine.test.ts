@@ -13,7 +13,7 @@ afterEach(async () => {
 const signal = new AbortController().signal
 const event = (value: unknown) => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
 
-/** A server whose model routes answer as a test says, and which is well otherwise. */
+/** A healthy server whose model routes answer as a test says. */
 async function serve(answer: Route) {
   const server = await createTestServer((request, response) => {
     if (request.path === '/health') return void response.writeHead(200).end()

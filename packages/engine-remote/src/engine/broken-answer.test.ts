@@ -15,7 +15,7 @@ const read = (reader: ReadAnswer, body: Uint8Array, stream: boolean) => {
   return { ...rest, ids: Array.from(completionTokenIds), logprobs: Array.from(rolloutLogprobs) }
 }
 
-/** Ids that stand in the lines of a stream that are whole. */
+/** Ids in the whole lines of a stream. */
 const idsOf = (text: string) =>
   text
     .slice(0, text.lastIndexOf('\n') + 1)
@@ -25,7 +25,7 @@ const idsOf = (text: string) =>
       (JSON.parse(line.slice(6)) as { choices: { token_ids?: number[] | null }[] }).choices.flatMap((choice) => choice.token_ids ?? []),
     )
 
-/** Around the end of every event, and in the middle of it. */
+/** Positions around the end of every event, and in the middle of it. */
 function cutsOf(body: Buffer): number[] {
   const cuts: number[] = []
   for (let end = body.indexOf('\n\n'), start = 0; end >= 0; start = end + 2, end = body.indexOf('\n\n', start))

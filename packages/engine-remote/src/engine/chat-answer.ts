@@ -22,7 +22,7 @@ export interface WireAnswer {
   } | null
 }
 
-/** Tokens that one answer, or one event of it, reports; absent members are not reported there. */
+/** Tokens that one answer, or one event of it, reports. Absent members are not reported there. */
 export interface ReportedTokens {
   readonly promptTokenIds?: readonly number[] | null | undefined
   readonly tokenIds?: readonly number[] | null | undefined
@@ -30,7 +30,7 @@ export interface ReportedTokens {
   readonly weightVersions?: readonly WeightVersionSpan[] | undefined
 }
 
-/** Where a server puts token ids and logprobs in its Chat Completions answers. */
+/** Reads token ids and logprobs from their place in a server's Chat Completions answers. */
 export type ReadTokens = (answer: WireAnswer, choice: WireChoice | undefined) => ReportedTokens
 
 export interface ReadChatAnswerOptions {
@@ -38,14 +38,14 @@ export interface ReadChatAnswerOptions {
   readonly body: Uint8Array
   readonly stream: boolean
   readonly readTokens: ReadTokens
-  /** Why the answer may stop in its middle; `null` where it may not. */
+  /** Reason why the answer may be cut off; `null` if it may not be. */
   readonly broken?: FinishReason | null | undefined
 }
 
 /**
- * The completion in the whole bytes of a Chat Completions answer, JSON or server-sent events. POLICY_RESPONSE_INVALID where ids
- * or logprobs are missing or of unequal length, where there is no choice or more than one, or where the answer stops in its
- * middle. A stream that is `broken` may stop there, behind one token at least.
+ * The completion in the whole bytes of a Chat Completions answer, JSON or server-sent events. Throws POLICY_RESPONSE_INVALID if ids or
+ * logprobs are missing or of unequal length, if there is no choice or more than one, or if the answer is cut off. A stream that is `broken`
+ * may be cut off after at least one token.
  */
 export function readChatAnswer({ server, body, stream, readTokens, broken: why = null }: ReadChatAnswerOptions): ReportedCompletion {
   const broken = stream ? why : null
@@ -82,7 +82,7 @@ export function readChatAnswer({ server, body, stream, readTokens, broken: why =
 
   if (stream) {
     const reader = createEventReader()
-    // The last line of an answer that broke off may have been cut anywhere, even within a character.
+    // The last line of a broken answer may have been cut anywhere, even within a character.
     const lines = broken ? body.subarray(0, body.lastIndexOf(0x0a) + 1) : body
     for (const { data } of [...reader.push(lines), ...reader.finish()]) {
       if (data === '[DONE]') done = true
@@ -114,14 +114,14 @@ export function readChatAnswer({ server, body, stream, readTokens, broken: why =
   }
 }
 
-/** The ids of a prompt, which a server may repeat in every event. Throws POLICY_RESPONSE_INVALID where they change. */
+/** Checks the ids of a prompt, which a server may repeat in every event. Throws POLICY_RESPONSE_INVALID if they change. */
 function samePrompt(server: string, before: readonly number[] | null, ids: readonly number[] | null): readonly number[] | null {
   if (before === null || ids === null) return before ?? ids
   if (before.length === ids.length && before.every((id, index) => id === ids[index])) return before
   throw invalidAnswer(server, 'answered two lists of prompt ids that differ')
 }
 
-/** Throws POLICY_RESPONSE_INVALID for an event whose ids and logprobs do not belong together, though those of the answer may be of one number. */
+/** Throws POLICY_RESPONSE_INVALID for an event with different numbers of ids and logprobs, even if those of the whole answer are equal. */
 function checkPairs(server: string, { tokenIds, logprobs }: ReportedTokens): void {
   if (!tokenIds || !logprobs || tokenIds.length === logprobs.length) return
   throw invalidAnswer(server, `answered ${tokenIds.length} token ids with ${logprobs.length} logprobs`)

@@ -3,7 +3,7 @@ import { type LogprobKind, type Sampling, TrainError } from '@aworld-train/proto
 import { fleetHealth } from '../fleet/fleet-health.ts'
 import type { Fleet, FleetCall } from '../fleet/fleet-types.ts'
 
-/** A chat engine over servers; whoever shares its fleet with another engine closes the fleet. */
+/** A chat engine over servers. If it shares its fleet, the fleet's creator closes the fleet. */
 export interface RemoteChatEngine extends ChatEngine {
   readonly fleet: Fleet
   health(): EngineHealth

@@ -10,7 +10,7 @@ const unified: Readonly<Record<string, FinishReason['unified']>> = {
   repetition: 'stop',
 }
 
-/** Why a completion ended, in our words beside the server's; an unknown word of the server is `error`. */
+/** Reason for the end of a completion: our word beside the server's. An unknown word of the server is `error`. */
 export function toFinishReason(raw: string): FinishReason {
   return { unified: unified[raw] ?? 'error', raw }
 }

@@ -14,7 +14,7 @@ export interface WireMessage {
   readonly tool_calls?: readonly WireToolCall[] | null
 }
 
-/** Puts the pieces of a stream, or a whole message, together. */
+/** Joins the pieces of a stream, or takes a whole message. */
 export function createMessage() {
   const calls: { id: string; name: string; arguments: string }[] = []
   let content: string | null = null

@@ -9,19 +9,19 @@ export type FleetSource = FleetOptions | { readonly fleet: Fleet }
 
 export type TokenEngineOptions = FleetSource & {
   readonly model: ModelDescription
-  /** Name that the servers know the model by; default: that of `model`. */
+  /** The servers' name of the model. Default: that of `model`. */
   readonly served?: string | undefined
-  /** Tokens in one piece of a completion, where the server has such a setting; 8 by default. */
+  /** Tokens in one piece of a completion, if the server has such a setting. Default 8. */
   readonly streamInterval?: number | undefined
 }
 
 export type ChatEngineOptions = FleetSource & {
   readonly model: { readonly name: string; readonly contextLength: number }
-  /** Name that the servers know the model by; default: for vLLM that of the policy, else that of `model`. */
+  /** The servers' name of the model. Default: for vLLM that of the policy, else that of `model`. */
   readonly served?: string | undefined
-  /** Name of the adapter that is sampled and whose versions are counted; absent for the base weights. */
+  /** Name of the adapter that is sampled and whose versions are counted. Absent for the base weights. */
   readonly policy?: string | undefined
-  /** Which logprob the servers are set to report; `temperature` by default. */
+  /** Kind of logprob that the servers are set to report. Default `temperature`. */
   readonly logprobs?: LogprobKind | undefined
 }
 

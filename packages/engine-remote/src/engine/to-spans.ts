@@ -10,9 +10,9 @@ export interface SpansInput {
   readonly server: string
   /** Versions that the replica had during the call, in order. */
   readonly versions: readonly number[]
-  /** What the server itself reports, if it does. */
+  /** The server's own report, if it makes one. */
   readonly labels: readonly LabelledSpan[] | null
-  /** Version that the servers started with, for which they may have any name. */
+  /** Version of the weights that the servers started with. They may have any name for it. */
   readonly initialVersion: number
 }
 
@@ -22,8 +22,8 @@ export interface Spans {
 }
 
 /**
- * Which weights sampled which token. Where an update fell into the call and the server does not say at which token, the
- * completion is marked mixed. POLICY_STALE_WEIGHTS where the server names weights that it should not have.
+ * The weights that sampled each token. If an update fell into the call and the server does not report at which token, the completion is
+ * marked mixed. Throws POLICY_STALE_WEIGHTS if the server names weights that it should not have.
  */
 export function toSpans({ server, versions, labels, initialVersion }: SpansInput): Spans {
   const lowest = Math.min(...versions)

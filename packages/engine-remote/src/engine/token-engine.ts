@@ -19,7 +19,7 @@ import type { LabelledSpan } from './to-spans.ts'
 import { toSpans } from './to-spans.ts'
 import type { CountedTokens, TokenProtocol } from './token-protocol.ts'
 
-/** A token engine over servers; whoever shares its fleet with another engine closes the fleet. */
+/** A token engine over servers. If it shares its fleet, the fleet's creator closes the fleet. */
 export interface RemoteTokenEngine extends TokenEngine {
   readonly fleet: Fleet
   health(): EngineHealth
@@ -51,7 +51,7 @@ export function generateOn(
   return generate(request, signal, (call, handler, callSignal) => sendTo(replica, call, handler, callSignal))
 }
 
-/** Tokens of one completion as they come. */
+/** The tokens of one completion so far. */
 interface Collected {
   readonly tokenIds: number[]
   readonly logprobs: number[]
@@ -67,7 +67,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
   let sampled = 0
   let closed = false
 
-  /** Hands over what an event brings and keeps it. */
+  /** Hands over the tokens of an event and keeps them. */
   function receive(collected: Collected, request: GenerateRequest, data: string, decode: ReturnType<TokenProtocol['createDecoder']>): void {
     const piece = decode(data)
     if (piece === null) return
@@ -145,7 +145,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
     const { prompt = length, completion = tokenIds.length } = counted
     if (completion !== tokenIds.length) throw invalidAnswer(server, `answered ${tokenIds.length} token ids and counts ${completion}`)
     if (prompt !== length) throw invalidAnswer(server, `counts ${prompt} tokens of a prompt of ${length}`)
-    // A server reports the version of its base weights only; the versions of adapters are counted here.
+    // A server reports only the version of its base weights, so the versions of adapters are counted here.
     const labels = request.policy === undefined ? collected.labels : null
     const spans = toSpans({ server: outcome.replica, versions: outcome.weightVersions, labels, initialVersion })
     return {

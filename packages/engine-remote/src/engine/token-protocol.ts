@@ -3,12 +3,12 @@ import type { Constraint } from '@aworld-train/protocol'
 import type { LabelledSpan } from './to-spans.ts'
 
 export interface TokenCallContext {
-  /** Name that the server knows the model or the adapter by. */
+  /** The server's name of the model or the adapter. */
   readonly served: string
   readonly stopTokenIds: readonly number[]
   readonly maxTokens: number
   readonly seed: number
-  /** Tokens in one event of the answer, where the server has such a setting. */
+  /** Tokens in one event of the answer, if the server has such a setting. */
   readonly streamInterval: number
   readonly salt: string
 }
@@ -25,16 +25,16 @@ export interface Piece {
   readonly finish?: string | null | undefined
   readonly labels?: readonly LabelledSpan[] | null | undefined
   readonly cachedTokens?: number | undefined
-  /** Tokens as the server counts them, of the answer so far. */
+  /** Token counts of the server for the answer so far. */
   readonly counted?: CountedTokens | undefined
 }
 
-/** The two sides of one route that takes token ids and streams token ids with logprobs. */
+/** Encoder and decoder of one route that takes token ids and streams token ids with logprobs. */
 export interface TokenProtocol {
   readonly path: string
   /** Kinds of constraints that `encode` can write. */
   readonly constraints: ReadonlySet<Constraint['kind']>
-  /** A more helpful error for one that the route answered with; `undefined` where the server's own is enough. */
+  /** Makes an error of the route more helpful; `undefined` if the server's own is enough. */
   explain?(cause: unknown): Error | undefined
   encode(request: GenerateRequest, context: TokenCallContext): string
   /** Reads the events of one answer, in order; `null` for an event without content. Throws POLICY_RESPONSE_INVALID, and errors that the server reports. */

@@ -13,13 +13,13 @@ interface Waiter {
 
 /** Gives calls a place at a replica, in order of arrival, and takes it back. */
 export interface Admission {
-  /** Resolves to a replica that has one more call in flight; each is matched by one `leave`. Rejects with the signal's reason. */
+  /** Resolves to a replica that then has one more call in flight. Each call is matched by one `leave`. Rejects with the signal's reason. */
   enter(affinity: string, signal: AbortSignal): Promise<Replica>
   leave(replica: Replica): void
   /** Makes new calls wait until `release` has been called as often as `hold`. */
   hold(): void
   release(): void
-  /** Admits waiting calls; called when a replica came, went or has room. */
+  /** Admits waiting calls. Called when a replica came, went or has room. */
   pump(): void
   /** Rejects calls that have waited since before `since` while no replica is healthy. */
   expire(since: number): void
@@ -27,15 +27,15 @@ export interface Admission {
   readonly sessions: SessionTable
   isHeld(): boolean
   waiting(): number
-  /** Unix milliseconds since which the oldest call waits, `null` where none does. */
+  /** Unix milliseconds since when the oldest call waits; `null` if none does. */
   waitingSince(): number | null
-  /** Rollouts that left their replica. */
+  /** Number of rollouts that left their replica. */
   moves(): number
 }
 
 export function createAdmission(replicas: readonly Replica[], limits: FleetLimits): Admission {
   const sessions = createSessionTable(limits.maxSessions)
-  /** Calls that wait for one replica, and behind them those that wait for any; by order of arrival. */
+  /** Calls that wait for one replica, and last those that wait for any, in order of arrival. */
   const queues: readonly Map<number, Waiter>[] = [...replicas, null].map(() => new Map())
   const anywhere = queues[replicas.length] as Map<number, Waiter>
   let arrivals = 0
@@ -57,7 +57,7 @@ export function createAdmission(replicas: readonly Replica[], limits: FleetLimit
     return replica
   }
 
-  /** The waiting call that came first among those that replica `index` may take. */
+  /** The first waiting call among those that replica `index` may take. */
   function next(index: number): { sequence: number; waiter: Waiter; queue: Map<number, Waiter> } | null {
     let first: { sequence: number; waiter: Waiter; queue: Map<number, Waiter> } | null = null
     for (const queue of [queues[index]!, anywhere]) {
@@ -77,7 +77,7 @@ export function createAdmission(replicas: readonly Replica[], limits: FleetLimit
     }
   }
 
-  /** Calls that wait for a replica which went away wait for any, in their order of arrival. */
+  /** Makes calls that wait for a lost replica wait for any, in their order of arrival. */
   function unpin(): void {
     let changed = false
     for (const { index } of replicas.filter((replica) => !isUsable(replica))) {
@@ -96,7 +96,7 @@ export function createAdmission(replicas: readonly Replica[], limits: FleetLimit
   function pump(): void {
     if (holds > 0) return
     unpin()
-    // Each call goes to the least loaded replica, so that many calls that waited are spread.
+    // Each call goes to the least loaded replica, so that many waiting calls are spread.
     for (;;) {
       const open = replicas.filter((replica) => isUsable(replica) && replica.inFlight < limits.maxInFlight && next(replica.index))
       const [least] = open.sort((left, right) => left.inFlight - right.inFlight)
@@ -184,7 +184,7 @@ export function createAdmission(replicas: readonly Replica[], limits: FleetLimit
   }
 }
 
-/** Why no call can be served, as an error. */
+/** The error for the reason why no call can be served. */
 export function noReplica(replicas: readonly Replica[]): TrainError {
   const urls = replicas.map(({ url }) => url).join(', ')
   if (replicas.every(({ stale }) => stale))

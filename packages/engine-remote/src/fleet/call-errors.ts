@@ -17,7 +17,7 @@ export function toCallError(server: string, end: Exclude<ExchangeEnd, { kind: 'a
   if (end.kind === 'refused') return toServerError({ server, ...end })
   const { stage, cause } = end
   const details = { server, stage }
-  // Where a name has several addresses and none answers, the combined error has no message.
+  // If a name has several addresses and none answers, the combined error has no message.
   const why = cause.message || `${(cause as NodeJS.ErrnoException).code}`
   if (unreadable.some((kind) => cause instanceof kind))
     return new TrainError('POLICY_UNAVAILABLE', `${server} cannot be understood: ${why}; check what runs there.`, { cause, details })

@@ -29,8 +29,8 @@ function leastLoaded(replicas: readonly ReplicaLoad[], fits: (replica: ReplicaLo
 }
 
 /**
- * The replica for a call: the one that its rollout is pinned to, while that is healthy; else, and at first use, the one with the
- * fewest calls. A rollout leaves a full replica only past both thresholds, because it loses its cache.
+ * Chooses the replica for a call: the one that its rollout is pinned to, while that is healthy; otherwise, and at first use, the one with
+ * the fewest calls. A rollout leaves a full replica only past both thresholds, because it loses its cache.
  */
 export function chooseReplica(
   replicas: readonly ReplicaLoad[],

@@ -12,7 +12,7 @@ export interface ExchangeRequest {
 
 export interface ExchangeHandler {
   onHead(head: { readonly status: number; readonly contentType: string; readonly retryAfter: string | null }): void
-  /** `false` asks the server to wait until `resume` is called. */
+  /** Returns `false` to make the server wait until `resume` is called. */
   onData(chunk: Buffer, resume: () => void): boolean
 }
 
@@ -32,8 +32,8 @@ const maxRefusalBytes = 64 * 1024
 const headerOf = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value)
 
 /**
- * One request and its answer. A 2xx goes to the handler as it comes; another status is read whole, up to 64 KiB. Rejects with
- * the signal's reason only; then the connection is closed, which makes a server stop generating, and the handler is not called again.
+ * Makes one request. A 2xx answer goes to the handler as it arrives; one with another status is read whole, up to 64 KiB. Rejects only with
+ * the signal's reason; then the connection is closed, which makes a server stop generating, and the handler is not called again.
  */
 export function exchange(
   connections: Connections,

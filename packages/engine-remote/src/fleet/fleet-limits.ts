@@ -1,10 +1,10 @@
-/** Every bound of a fleet. There is none on how long an answer may take: the deadline of a call is its caller's signal. */
+/** Every bound of a fleet. The duration of an answer has none: the deadline of a call is its caller's signal. */
 export interface FleetLimits {
   /** Calls that one replica may have in flight, which is also its number of sockets. */
   readonly maxInFlight: number
-  /** Calls that may wait for a place in all; the next is refused with POLICY_RATE_LIMITED. */
+  /** Most calls that may wait for a place. The next is refused with POLICY_RATE_LIMITED. */
   readonly maxWaiting: number
-  /** Rollouts whose replica is remembered; beyond it the one that called longest ago is forgotten. */
+  /** Most rollouts whose replica is remembered. Beyond that, the one that called longest ago is forgotten. */
   readonly maxSessions: number
   /** A rollout leaves a full replica for another that has this many calls fewer and … */
   readonly repinExcess: number
@@ -19,9 +19,9 @@ export interface FleetLimits {
   /** How long a call waits while no replica is healthy. */
   readonly unavailableMs: number
   readonly connectTimeoutMs: number
-  /** An idle socket is closed after this; uvicorn closes it after 5 s, and a request sent into that is lost. */
+  /** An idle socket is closed after this time. uvicorn closes it after 5 s, and a request sent into that is lost. */
   readonly keepAliveMs: number
-  /** A reused socket that closes without an answer within this time of the request is taken to have been closing before the request. */
+  /** A reused socket that closes without an answer within this time of the request counts as one that was closing before the request. */
   readonly raceMs: number
 }
 

@@ -26,7 +26,7 @@ export interface FleetOptions extends Partial<FleetLimits> {
 
 export interface FleetCall {
   readonly path: string
-  /** Builds the body once the replica is chosen; `version` is the one that samples there, and `salt` names it for prefix caches. */
+  /** Builds the body once the replica is chosen. `version` is the one that samples there, and `salt` names it for prefix caches. */
   readonly body: (chosen: { readonly version: number; readonly salt: string }) => Buffer | string
   readonly stream: boolean
   readonly affinity: string
@@ -37,7 +37,7 @@ export interface FleetCall {
 
 export interface FleetOutcome {
   readonly replica: string
-  /** Versions that the replica had while it answered, in order. */
+  /** Versions of the replica during its answer, in order. */
   readonly weightVersions: readonly number[]
 }
 
@@ -53,10 +53,10 @@ export interface ReplicaState {
 export interface FleetCounts {
   readonly inFlight: number
   readonly waiting: number
-  /** How long the oldest waiting call waits; 0 where none does. */
+  /** How long the oldest waiting call has waited; 0 if none waits. */
   readonly longestWaitMs: number
   readonly sessions: number
-  /** How many rollouts left their replica and so lost its cache. */
+  /** Number of rollouts that left their replica and so lost its cache. */
   readonly moves: number
   readonly retries: number
   readonly failures: number
@@ -66,29 +66,32 @@ export interface FleetCounts {
 export interface Fleet {
   readonly kind: ServerKind
   readonly limits: FleetLimits
-  /** Version of the weights that were published last; of an adapter, where `policy` names one. */
+  /** Version of the weights that were published last, or of an adapter if `policy` names one. */
   weightVersion(policy?: string): number
-  /** Sends a call. Rejects with a typed error, or with the signal's reason; then the connection closes, so that the server stops. */
+  /**
+   * Sends a call. Rejects with a typed error or with the signal's reason; in the latter case the connection closes, so that the server
+   * stops.
+   */
   send(call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome>
   /** Takes a server out and resolves when no call is in flight there. */
   drain(server: string, signal: AbortSignal): Promise<void>
   /** Brings a drained server back. */
   restore(server: string): void
-  /** The rollout is over: its replica need not be remembered. */
+  /** The rollout is over, so its replica need not be remembered. */
   forget(affinity: string): void
   replicas(): readonly ReplicaState[]
   counts(): FleetCounts
   close(): Promise<void>
 }
 
-/** What the weight updater needs beside the public side of a fleet. */
+/** The inner side of a fleet, which the weight updater needs beside the public one. */
 export interface FleetParts {
   readonly fleet: Fleet
   readonly members: readonly Replica[]
   readonly emit: (event: FleetEvent) => void
   readonly hold: () => void
   readonly release: () => void
-  /** Called with a server that may have other weights than were published, again and again while it is marked stale. */
+  /** Called repeatedly with a server that may have other weights than the published ones, while it is marked stale. */
   onRestart: ((replica: Replica) => void) | null
   /** Ignores the results of probes while an update runs. */
   pauseProbes(): void

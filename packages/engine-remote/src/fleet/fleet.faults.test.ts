@@ -79,7 +79,7 @@ test('servers die and start again and weights change under many calls: what come
   expect(outcomes.completed).toBeGreaterThan(50)
   expect(outcomes.completed + outcomes.aborted + outcomes.failed).toBe(24 * 12)
   expect(engine.fleet.counts()).toMatchObject({ inFlight: 0, waiting: 0 })
-  // All are well again, with what was published last: one that has just started again may not have been found out yet.
+  // All are healthy again, with the last published weights. A server that has just restarted may not have been noticed yet.
   await vi.waitFor(
     () => {
       expect(engine.fleet.replicas().map(({ out }) => out)).toEqual([null, null, null])

@@ -163,14 +163,14 @@ describe('a server that goes', () => {
     const [home, other] = servers as [ToyServer, ToyServer]
     expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(home.url)
     await home.die()
-    // Idle sockets to it may be open still, and a call that meets one is a call that was closing.
+    // Idle sockets to it may still be open, and a call on one of them is a call on a closing socket.
     expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(other.url)
     await vi.waitFor(() => expect(fleet.replicas()[0]!.out).toBe('unhealthy'))
     expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(other.url)
     await home.rise()
     await vi.waitFor(() => expect(fleet.replicas()[0]!.out).toBeNull(), { timeout: 3000 })
     expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['replica-out', 'replica-back']))
-    // The rollout stays where it is now.
+    // The rollout stays on its new replica.
     expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(other.url)
     idle(fleet)
   })

@@ -14,7 +14,7 @@ import type { ServerKind } from './server-kind.ts'
 const partsOf = new WeakMap<Fleet, FleetParts>()
 
 interface ReplicaSnapshot {
-  /** Weight versions of the replica, a list that grows while the call runs; the call may meet those from index `first` on. */
+  /** Weight versions of the replica, a list that grows while the call runs. The call may meet those from index `first` on. */
   readonly versions: readonly number[]
   readonly first: number
   readonly restarts: number
@@ -28,8 +28,8 @@ export function fleetParts(fleet: Fleet): FleetParts {
 }
 
 /**
- * Connects to servers that others run. Servers that do not answer yet are taken in when they do; none needs to answer now.
- * CONFIG_INVALID for an address that is none.
+ * Connects to servers that others run. None needs to answer now; those that do not are taken in when they do. Throws CONFIG_INVALID for an
+ * invalid address.
  */
 export async function createFleet(kind: ServerKind, options: FleetOptions): Promise<Fleet> {
   const { apiKey, weightVersion = 0, onEvent = () => {} } = options
@@ -99,7 +99,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     return { failure, error: toCallError(replica.url, end) }
   }
 
-  /** Whether a call that failed is sent once more; counted either way. */
+  /** Whether a failed call is sent once more. Both outcomes are counted. */
   function triesAgain(replica: Replica, { failure, error }: Extract<Verdict, { error: TrainError }>, before: readonly Failure[]): boolean {
     if (!closed && members.some(isUsable) && mayRetry(failure, before, limits.raceMs)) {
       retries++
@@ -219,7 +219,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     throw new TrainError('CONFIG_INVALID', `No server "${server}" in this fleet; it has ${urls.join(', ')}.`)
   }
 
-  /** Takes over the version that all servers name their weights by, which an earlier process of the run has given them. */
+  /** Takes over the version that all servers use as the name of their weights, which an earlier process of the run gave them. */
   function adoptVersion(): void {
     const labels = new Set(members.map(({ label }) => label))
     const [label] = labels
@@ -280,7 +280,10 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   return fleet
 }
 
-/** The salt that keeps a prefix cache from mixing keys and values of different weights. vLLM 0.32 allows 128 characters, none of @ / and backslash. */
+/**
+ * The salt that keeps a prefix cache from mixing keys and values of different weights. vLLM 0.32 allows 128 characters, none of @ / and
+ * backslash.
+ */
 function cacheSalt(version: number, policy: string | undefined): string {
   if (policy === undefined) return `${version}`
   return `${createHash('sha256').update(policy).digest('hex').slice(0, 16)}.${version}`

@@ -4,7 +4,7 @@ import { quickFleet, send } from '../testing/fleet-calls.ts'
 import { sendJson } from '../testing/http-server.ts'
 import { createToyVllm } from '../testing/vllm-server.ts'
 
-/** A server that closes each socket under its second call, `afterMs` after that has come, as uvicorn does with one that was idle. */
+/** A server that closes each socket `afterMs` after its second call has arrived, as uvicorn does with an idle one. */
 async function closing(afterMs: number, close: (socket: Socket) => unknown = (socket) => socket.destroy()) {
   const server = await createToyVllm()
   const sockets = new WeakSet<Socket>()

@@ -5,7 +5,7 @@ import { quickFleet, send } from '../testing/fleet-calls.ts'
 
 const well = '{"weight_version":"default"}'
 
-/** A server that is well when it is asked so, and answers calls with these bytes. */
+/** A server that passes its health checks and answers calls with these bytes. */
 async function serveBytes(answer: string) {
   const sockets = new Set<Socket>()
   let calls = 0

@@ -4,7 +4,7 @@ import { quickFleet, send } from '../testing/fleet-calls.ts'
 import { sendJson } from '../testing/http-server.ts'
 import { createToyVllm } from '../testing/vllm-server.ts'
 
-// From the start: undici keeps one timer of its own for all requests.
+// The timers are fake from the start, because undici keeps one timer of its own for all requests.
 beforeAll(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterAll(() => void vi.useRealTimers())
 

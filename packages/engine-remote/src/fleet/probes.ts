@@ -8,13 +8,13 @@ export interface ProbesOptions {
   readonly members: readonly Replica[]
   readonly limits: FleetLimits
   observe(replica: Replica, observation: Observation): void
-  /** Called when the server's identity has changed; `label` is its name for its weights now. */
+  /** Called when the server's identity has changed; `label` is its present name for its weights. */
   onRestart(replica: Replica, label: string | null): void
   onTick(): void
 }
 
 export interface Probes {
-  /** Probes every server once; those that do not answer are out of service until they do. */
+  /** Probes every server once. Those that do not answer are out of service until they do. */
   start(): Promise<void>
   /** Probes one server now. */
   soon(replica: Replica): void
@@ -37,7 +37,7 @@ export function createProbes({ kind, members, limits, observe, onRestart, onTick
   let round: Promise<unknown> = Promise.resolve()
   const probing = new Set<Replica>()
 
-  /** Compares the identity of a server with its earlier one; the first answer is only remembered. */
+  /** Compares the identity of a server with its earlier one. The first answer is only remembered. */
   async function identify(replica: Replica, isKnown: boolean): Promise<void> {
     const before = epoch
     const { weights, boot } = await kind.identify(replica.admin, ended.signal)

@@ -2,10 +2,12 @@ import { TrainError } from '@aworld-train/protocol'
 import { defaultFleetLimits, type FleetLimits } from './fleet-limits.ts'
 import type { FleetOptions } from './fleet-types.ts'
 
-/** Limits that may be 0; every other limit is at least 1. */
+/** Limits that may be 0. Every other limit is at least 1. */
 const mayBeZero: ReadonlySet<string> = new Set(['maxWaiting', 'repinExcess', 'repinRatio', 'unavailableMs', 'raceMs'])
 
-/** Addresses without a slash at their end, and every limit. Throws CONFIG_INVALID for an invalid address or key, and for a limit out of its range. */
+/**
+ * Addresses without a final slash, and every limit. Throws CONFIG_INVALID for an invalid address or key, and for a limit out of its range.
+ */
 export function readFleetOptions({ replicas, ...options }: FleetOptions): {
   readonly urls: readonly string[]
   readonly limits: FleetLimits

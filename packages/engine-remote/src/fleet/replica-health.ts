@@ -11,8 +11,8 @@ export type Observation = 'probe-ok' | 'probe-failed' | 'connect-failed'
 export const healthyAtStart: Health = { healthy: true, against: 0 }
 
 /**
- * A replica's health after an observation: some failed probes in a row take it out, some good ones bring it back, and a
- * refused connection takes it out at once. Answered calls do not count, because a server may still answer although it fails its probes.
+ * A replica's health after an observation. Some failed probes in a row take it out, some good ones bring it back, and a refused connection
+ * takes it out at once. Answered calls do not count, because a server may still answer although it fails its probes.
  */
 export function nextHealth(
   { healthy, against }: Health,

@@ -3,10 +3,10 @@ import { type Connections, createConnections } from '../http/connections.ts'
 import type { FleetLimits } from './fleet-limits.ts'
 import { type Health, healthyAtStart } from './replica-health.ts'
 
-/** Why a replica takes no new calls. */
+/** Reason why a replica takes no new calls. */
 export type OutOfService = 'unhealthy' | 'draining' | 'stale'
 
-/** One server of a fleet. Its numbers of calls are changed by the path of the calls alone. */
+/** One server of a fleet. Only the path of the calls changes its numbers of calls. */
 export interface Replica {
   readonly index: number
   readonly url: string
@@ -20,9 +20,9 @@ export interface Replica {
   /** Whether the server samples, or may sample, from other weights than the published ones. */
   stale: boolean
   boot: string | null
-  /** How often it started again while other weights than its initial ones were published. */
+  /** How often it restarted while other weights than its initial ones were published. */
   restarts: number
-  /** The server's own name for version `versions(undefined).at(-1)`; `null` where it names none. */
+  /** The server's own name for version `versions(undefined).at(-1)`; `null` if it names none. */
   label: string | null
   /** Its name for its initial weights. */
   firstLabel: string | null
@@ -36,7 +36,7 @@ export interface ReplicaOptions {
   readonly headers: Readonly<Record<string, string>>
   readonly limits: FleetLimits
   readonly weightVersion: number
-  /** Called when it closed a connection without having announced that. */
+  /** Called when it closed a connection without announcing that. */
   readonly onServerClosed: (replica: Replica) => void
 }
 
@@ -66,7 +66,7 @@ export const isUsable = ({ health, draining, stale }: Replica): boolean => healt
 export const outOfService = ({ health, draining, stale }: Replica): OutOfService | null =>
   stale ? 'stale' : !health.healthy ? 'unhealthy' : draining ? 'draining' : null
 
-/** Versions of a policy that a replica had, oldest first. An adapter that was never published counts from the base weights' version. */
+/** Versions of a policy on a replica, oldest first. An adapter that was never published counts from the base weights' version. */
 export function versionsOf({ history }: Replica, policy = ''): number[] {
   return history.get(policy) ?? (history.get('') as number[])
 }

@@ -1,4 +1,4 @@
-/** How an exchange with a server failed, in the order of time. */
+/** How an exchange with a server failed, ordered by time. */
 export type Failure =
   /** There was no connection, so nothing was written. */
   | { readonly stage: 'connect' }
@@ -6,13 +6,13 @@ export type Failure =
   | { readonly stage: 'sent'; readonly reused: boolean; readonly afterMs: number }
   /** The server answered with a status. */
   | { readonly stage: 'status'; readonly status: number }
-  /** The connection closed behind the first byte of the answer. */
+  /** The connection closed after the first byte of the answer. */
   | { readonly stage: 'answered' }
 
 /**
- * Whether a call may be sent once more; `before` is how it failed before. A request that the server may be generating for is not
- * repeated, because its tokens would be sampled twice. A reused socket that closes at once without a byte was closing when the
- * request was written, so the server has not read it; where the next attempt gets no connection, the server has just ended.
+ * Whether a call may be sent once more; `before` lists its earlier failures. A request that the server may be generating for is not
+ * repeated, because its tokens would be sampled twice. A reused socket that closes at once without a byte was closing when the request was
+ * written, so the server has not read it. If the next attempt gets no connection, the server has just ended.
  */
 export function mayRetry(failure: Failure, before: readonly Failure[], raceMs: number): boolean {
   const [first] = before

@@ -1,6 +1,6 @@
 /**
- * A name for each of these addresses, unlike all others: the host, with the path where a host has several, and a number where
- * that is not enough. Nothing else of an address is in it, so no key is.
+ * A unique name for each of these addresses: the host, with the path if a host has several, and a number if that is not enough. Nothing
+ * else of an address is in it, and thus no key.
  */
 export function serverNames(addresses: readonly string[]): readonly string[] {
   const urls = addresses.map((address) => new URL(address))

@@ -1,4 +1,4 @@
-/** Which replica a rollout is pinned to. The table is bounded: the rollout whose last call is the oldest is forgotten first. */
+/** The replica that each rollout is pinned to. The table is bounded: the rollout whose last call is the oldest is forgotten first. */
 export interface SessionTable {
   get(affinity: string): number | undefined
   pin(affinity: string, replica: number): void
@@ -9,7 +9,7 @@ export interface SessionTable {
 }
 
 export function createSessionTable(maxSessions: number): SessionTable {
-  /** In order of the last call. */
+  /** Ordered by the last call. */
   const table = new Map<string, number>()
   const counts: number[] = []
   const forget = (affinity: string): void => {
@@ -21,7 +21,7 @@ export function createSessionTable(maxSessions: number): SessionTable {
   return {
     get: (affinity) => table.get(affinity),
     pin(affinity, replica) {
-      // The order only matters where the table may become full.
+      // The order only matters if the table may become full.
       if (table.size < maxSessions / 2 && table.get(affinity) === replica) return
       forget(affinity)
       table.set(affinity, replica)

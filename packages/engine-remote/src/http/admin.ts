@@ -6,7 +6,7 @@ import { messageOf, toServerError } from './server-error.ts'
 export interface AdminAnswer {
   readonly status: number
   readonly text: string
-  /** The parsed text, `undefined` where it is not JSON. */
+  /** The parsed text; `undefined` if it is not JSON. */
   readonly json: unknown
 }
 
@@ -22,9 +22,9 @@ export interface AdminCall {
 /** Control calls to a server, on sockets of their own, so that traffic on the others does not delay them. */
 export interface Admin {
   readonly server: string
-  /** Rejects with POLICY_UNAVAILABLE when there was no answer; any status is an answer. */
+  /** Rejects with POLICY_UNAVAILABLE without an answer. Any status is an answer. */
   call(path: string, call?: AdminCall): Promise<AdminAnswer>
-  /** Like `call`, and rejects with a typed error where the status is not 2xx. */
+  /** Like `call`, but rejects with a typed error if the status is not 2xx. */
   expect(path: string, call?: AdminCall): Promise<AdminAnswer>
   close(): Promise<void>
 }

@@ -4,18 +4,18 @@ export interface ConnectionsOptions {
   /** Scheme, host and port; a path is ignored. */
   readonly url: string
   readonly connectTimeoutMs: number
-  /** How long an idle connection is kept; shorter where the server names a shorter time. */
+  /** How long an idle connection is kept, or less if the server names a shorter time. */
   readonly keepAliveMs: number
   readonly maxConnections: number
-  /** Called when the server closed a connection without having announced that. */
+  /** Called when the server closed a connection without announcing that. */
   readonly onServerClosed: () => void
 }
 
 /** HTTP/1.1 connections to one server. */
 export interface Connections {
-  /** Sends over a free connection, or with `fresh` over a new one, because a kept one has failed or all may be busy. */
+  /** Sends over a free connection or, with `fresh`, over a new one, because a kept one has failed or all may be busy. */
   dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler, fresh: boolean): void
-  /** Requests under way end with `reason`. */
+  /** Closes the connections. Requests under way end with `reason`. */
   close(reason: Error): Promise<void>
 }
 
@@ -28,13 +28,13 @@ export function createConnections({ url, connectTimeoutMs, keepAliveMs, maxConne
   const options: Client.Options = {
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
-    // There is no limit of time for an answer, because the caller's signal is the deadline of a call.
+    // An answer may take any time, because the caller's signal is the deadline of a call.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: (target, connected) =>
       connector(target, (...made) => {
         const [, socket] = made
-        // Adds to an error of the system how much was read, as undici's own error for a closed socket has it.
+        // This adds the number of read bytes to an error of the system, as in undici's own error for a closed socket.
         socket?.once('error', (error: NodeJS.ErrnoException & { socket?: object }) => {
           if (error.syscall) error.socket = { bytesRead: socket.bytesRead }
         })

@@ -1,10 +1,10 @@
 import { TrainError } from '@aworld-train/protocol'
 
-/** Messages of a 400 where a prompt leaves no room: vLLM 0.32 (which asks `/v1/completions` for 0 tokens then) and SGLang 0.5. */
+/** Messages of a 400 for a prompt that leaves no room: of vLLM 0.32 (which then asks `/v1/completions` for 0 tokens) and SGLang 0.5. */
 const overflow =
   /longer than the (?:maximum model length|model's context length)|maximum context length|exceeds? the (?:model's )?(?:maximum )?context|max_tokens must be at least 1, got 0/i
 
-/** The message of FastAPI, which both servers use, for an unknown path; for an unknown model the servers name the model. */
+/** The message of FastAPI, which both servers use, for an unknown path. For an unknown model the servers name the model. */
 const unknownRoute = 'Not Found'
 
 /** An answer of a server with a status other than 2xx. */
@@ -27,7 +27,7 @@ export function messageOf(body: string): string {
   return body.trim().slice(0, 200)
 }
 
-/** The typed error that stands for a FailedResponse. */
+/** Converts a FailedResponse to a typed error. */
 export function toServerError({ server, status, body, retryAfter }: FailedResponse): TrainError {
   const serverMessage = messageOf(body)
   const seconds = Number(retryAfter ?? Number.NaN)
@@ -61,7 +61,7 @@ export function toServerError({ server, status, body, retryAfter }: FailedRespon
   return new TrainError('POLICY_UNAVAILABLE', `${server} failed: it answered ${status} ${says}.`, { details })
 }
 
-/** The error for one that a server wrote into an answer which had begun with status 200. */
+/** Converts an error that a server wrote into an answer after its status 200. */
 export function toStreamError(server: string, error: unknown): TrainError {
   const { message, code } = (typeof error === 'object' && error !== null ? error : { message: error }) as Record<string, unknown>
   const status = typeof code === 'number' ? code : 500
@@ -76,7 +76,7 @@ export function invalidAnswer(server: string, problem: string, cause?: unknown):
   })
 }
 
-/** Parses the JSON object that a server answered with. Throws POLICY_RESPONSE_INVALID. */
+/** Parses the JSON object in a server's answer. Throws POLICY_RESPONSE_INVALID. */
 export function parseAnswer<T extends object>(server: string, text: string): T {
   let value: unknown
   try {

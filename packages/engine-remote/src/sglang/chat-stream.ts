@@ -7,8 +7,8 @@ interface WholeAnswer {
 }
 
 /**
- * A whole Chat Completions answer as a stream of one event: SGLang reports token ids only without streaming. The event has all
- * members of the answer, so that the reader of its bytes finds ids and logprobs in it.
+ * Converts a whole Chat Completions answer to a stream of one event, because SGLang reports token ids only without streaming. The event has
+ * all members of the answer, so that the reader of its bytes finds ids and logprobs in it.
  */
 export function toSingleEventStream(body: Buffer): Buffer {
   const answer = parseAnswer<WholeAnswer>('sglang', body.toString('utf8'))

@@ -1,9 +1,9 @@
 import type { Constraint } from '@aworld-train/protocol'
 
-/** Characters that mean something in a regular expression of Python. */
+/** Characters with a meaning in Python's regular expressions. */
 const special = /[\\^$.*+?()[\]{}|]/g
 
-/** A constraint among SGLang's sampling parameters (sampling/sampling_params.py of SGLang 0.5): a schema, a pattern or a grammar. */
+/** Converts a constraint to SGLang's sampling parameters (sampling/sampling_params.py of SGLang 0.5): a schema, a pattern or a grammar. */
 export function toGrammarParams(constraint: Constraint): object {
   switch (constraint.kind) {
     case 'json-object':

@@ -15,7 +15,7 @@ export function createSglangFleet(options: FleetOptions): Promise<Fleet> {
   return createFleet(sglangKind, options)
 }
 
-/** Samples token ids on SGLang servers by `/generate`. Rejects with CONFIG_INVALID for an address that is none. */
+/** Samples token ids on SGLang servers by `/generate`. Rejects with CONFIG_INVALID for an invalid address. */
 export async function createSglangTokenEngine(options: TokenEngineOptions): Promise<RemoteTokenEngine> {
   const { model, served = model.name, streamInterval = 8 } = options
   const fleet = await takeFleet(sglangKind, options)
@@ -23,8 +23,8 @@ export async function createSglangTokenEngine(options: TokenEngineOptions): Prom
 }
 
 /**
- * Passes Chat Completions to SGLang servers. They report token ids without streaming only: a client that wants a stream gets
- * the whole answer as one event of it.
+ * Passes Chat Completions to SGLang servers. They report token ids only without streaming, so a client that wants a stream gets the whole
+ * answer as one event.
  */
 export async function createSglangChatEngine(options: ChatEngineOptions): Promise<RemoteChatEngine> {
   const { model, served = model.name, policy, logprobs = 'temperature' } = options

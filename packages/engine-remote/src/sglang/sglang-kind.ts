@@ -3,7 +3,7 @@ import { TrainError } from '@aworld-train/protocol'
 import type { InFlightMode, ServerKind } from '../fleet/server-kind.ts'
 import type { Admin } from '../http/admin.ts'
 
-/** SGLang's modes: calls that are kept go back to the queue, and their keys and values are computed again with the new weights. */
+/** SGLang's modes. Calls that are kept return to the queue, and their keys and values are computed again with the new weights. */
 const modes: Readonly<Record<InFlightMode, string>> = { drain: 'retract', keep: 'retract', abort: 'abort' }
 
 /** Calls a route that reports its outcome in `success`, with `message` or `error_message`. */
@@ -43,7 +43,7 @@ export const sglangKind: ServerKind = {
   nameWeights: (admin, label, signal) =>
     succeed(admin, '/update_weight_version', { new_version: label, abort_all_requests: false }, signal, 3),
   async loadAdapter(admin, { name, directory }, signal) {
-    // A name that is in use is refused, and an adapter cannot be replaced in place, so the old one is unloaded first.
+    // SGLang refuses a name in use and cannot replace an adapter in place, so the old one is unloaded first.
     await admin.call('/unload_lora_adapter', { body: { lora_name: name }, signal })
     await succeed(admin, '/load_lora_adapter', { lora_name: name, lora_path: directory }, signal)
   },

@@ -61,7 +61,10 @@ export const sglangGenerate: TokenProtocol = {
   },
 }
 
-/** Reads events, which carry the whole output so far or, with `--incremental-streaming-output`, only what is new; the total length tells which. */
+/**
+ * Reads events, which have the whole output so far or, with `--incremental-streaming-output`, only the new part. The total length tells
+ * which.
+ */
 function newPairs(
   server: string,
   { output_token_logprobs: tokenLogprobs, output_token_logprobs_length: total, completion_tokens: counted }: SglangMeta,

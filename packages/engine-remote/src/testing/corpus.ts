@@ -13,14 +13,14 @@ export interface Recording {
 
 export type Corpus = 'vllm-0.32' | 'sglang-source'
 
-/** Answers of a real server by their names. */
+/** Reads answers of a real server by their names. */
 export function readCorpus(corpus: Corpus): ReadonlyMap<string, Recording> {
   const file = new URL(`../../corpus/${corpus}.json`, import.meta.url)
   const { recordings } = JSON.parse(readFileSync(file, 'utf8')) as { recordings: readonly Recording[] }
   return new Map(recordings.map((recording) => [recording.name, recording]))
 }
 
-/** Answers like the recorded server: the first recording of a path, or the one that was chosen for it. */
+/** Answers like the recorded server: with the first recording of a path, or the one that was chosen for it. */
 export function replay(recordings: ReadonlyMap<string, Recording>, chosen: () => string | undefined): Route {
   return ({ path, method }, response) => {
     const named = recordings.get(chosen() ?? '')

@@ -3,7 +3,7 @@ import { createFleet } from '../fleet/fleet.ts'
 import type { Fleet, FleetCall, FleetOptions, FleetOutcome } from '../fleet/fleet-types.ts'
 import { vllmKind } from '../vllm/vllm-kind.ts'
 
-/** A fleet whose probes a test need not wait for. */
+/** A fleet with such quick probes that a test need not wait for them. */
 export const quickFleet = (replicas: readonly string[], options: Omit<FleetOptions, 'replicas'> = {}): Promise<Fleet> =>
   createFleet(vllmKind(), { replicas, probeIntervalMs: 20, probeTimeoutMs: 500, unavailableMs: 200, ...options })
 
@@ -12,7 +12,7 @@ export interface Heard {
   readonly text: string
 }
 
-/** One plain call, and the text of its answer. */
+/** Makes one plain call and resolves to its outcome and the text of its answer. */
 export async function send(
   fleet: Fleet,
   { affinity = 'one', path = '/answer', signal = new AbortController().signal }: Partial<FleetCall> & { signal?: AbortSignal } = {},

@@ -13,17 +13,17 @@ export interface ReceivedRequest {
 
 export type Route = (request: ReceivedRequest, response: ServerResponse) => Promise<void> | void
 
-/** A server on loopback whose answers a test decides. */
+/** A server on loopback whose answers a test determines. */
 export interface TestServer {
   readonly url: string
   readonly seen: readonly ReceivedRequest[]
-  /** Requests whose connection closed before their answer was whole. */
+  /** Number of requests whose connection closed before their answer was whole. */
   aborted(): number
-  /** Sockets open now. */
+  /** Number of open sockets. */
   sockets(): number
   /** Sets the handler of later requests. */
   answer(route: Route): void
-  /** Ends like a process that dies: sockets are reset, the port refuses. */
+  /** Ends like a process that dies: sockets are reset, and the port refuses. */
   die(): Promise<void>
   /** Takes the same port again. */
   rise(): Promise<void>

@@ -26,11 +26,11 @@ export interface ToyState {
   paused: boolean
   /** Wait between tokens. */
   delayMs: number
-  /** Resolves to the samples of a completion one by one; ends early when `signal` aborts. */
+  /** Yields the samples of a completion one by one; ends early when `signal` aborts. */
   draw(call: ToyDraw, signal: AbortSignal): AsyncGenerator<ToySample, 'stop' | 'length' | 'abort'>
   abortAll(): void
   running(): number
-  /** Weights of a folder: the number behind its last dash; `null` where there is none. */
+  /** Weights of a folder: the number after its last dash; `null` if there is none. */
   load(directory: string): number | null
 }
 
@@ -84,7 +84,7 @@ export function labelSpans(samples: readonly ToySample[]): { version: string; st
   return spans
 }
 
-/** Aborts when the client of a response goes away. */
+/** Aborts when the client of a response disconnects. */
 export function goneSignal(response: ServerResponse): AbortSignal {
   const gone = new AbortController()
   response.once('close', () => gone.abort())

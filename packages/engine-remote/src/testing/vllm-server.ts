@@ -4,9 +4,9 @@ import { toyModel } from './toy-policy.ts'
 
 export interface ToyServer extends TestServer {
   readonly state: ToyState
-  /** Ends and starts again with the weights it started with. */
+  /** Ends and restarts with its initial weights. */
   restart(): Promise<void>
-  /** The routes, for a test that answers some itself. */
+  /** The routes, for a test that answers some of them itself. */
   readonly route: Route
 }
 
@@ -17,7 +17,7 @@ interface Params {
   readonly stream_interval?: number
 }
 
-/** A small server with the routes and shapes that vLLM 0.32 was recorded with. */
+/** A small server with the routes and shapes of the recorded vLLM 0.32. */
 export async function createToyVllm(): Promise<ToyServer> {
   const state = createToyState()
   let boot = 1

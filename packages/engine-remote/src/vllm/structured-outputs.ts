@@ -1,6 +1,8 @@
 import type { Constraint } from '@aworld-train/protocol'
 
-/** A constraint as `structured_outputs` of vLLM's sampling parameters (sampling_params.py of vLLM 0.32, StructuredOutputsParams). */
+/**
+ * Converts a constraint to `structured_outputs` of vLLM's sampling parameters (sampling_params.py of vLLM 0.32, StructuredOutputsParams).
+ */
 export function toStructuredOutputs(constraint: Constraint): object {
   switch (constraint.kind) {
     case 'json-object':

@@ -17,15 +17,15 @@ export function createVllmFleet({ loadMethod, ...options }: FleetOptions & VllmK
 export type VllmTokenEngineOptions = TokenEngineOptions &
   VllmKindOptions & {
     /**
-     * `generate` (default) is `/inference/v1/generate`, which says which weights sampled which token and needs
-     * `--enable-scale-out`; `completions` is `/v1/completions`, which every vLLM serves.
+     * `generate` (default) is `/inference/v1/generate`, which reports the weights of each token and needs `--enable-scale-out`.
+     * `completions` is `/v1/completions`, which every vLLM serves.
      */
     readonly route?: 'generate' | 'completions' | undefined
   }
 
 /**
- * Samples token ids on vLLM servers, started with `--logprobs-mode processed_logprobs`. Servers that do not answer yet are taken in
- * when they do. Rejects with CONFIG_INVALID for an address that is none.
+ * Samples token ids on vLLM servers, started with `--logprobs-mode processed_logprobs`. Servers that do not answer yet are taken in when
+ * they do. Rejects with CONFIG_INVALID for an invalid address.
  */
 export async function createVllmTokenEngine(options: VllmTokenEngineOptions): Promise<RemoteTokenEngine> {
   const { model, served = model.name, streamInterval = 8, route = 'generate' } = options
@@ -34,7 +34,7 @@ export async function createVllmTokenEngine(options: VllmTokenEngineOptions): Pr
   return createTokenEngine({ ...fleet, model, served, protocol, streamInterval })
 }
 
-/** Passes Chat Completions to vLLM servers, which render and parse on their own side and report ids and logprobs. */
+/** Passes Chat Completions to vLLM servers, which render and parse themselves and report ids and logprobs. */
 export async function createVllmChatEngine(options: ChatEngineOptions & VllmKindOptions): Promise<RemoteChatEngine> {
   const { model, policy, served = policy ?? model.name, logprobs = 'temperature' } = options
   const fleet = await takeFleet(vllmKind(options), options)
@@ -48,7 +48,7 @@ export async function createVllmChatEngine(options: ChatEngineOptions & VllmKind
   })
 }
 
-/** vLLM refuses a `max_tokens` above its context, and cuts it to the room behind the prompt. */
+/** Adds members to a request. vLLM refuses a `max_tokens` above its context, and cuts it to the room after the prompt. */
 function splice(
   { temperature, topP, topK, maxTokens, stop }: Sampling,
   served: string,

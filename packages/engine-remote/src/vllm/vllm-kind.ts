@@ -5,12 +5,13 @@ import type { InFlightMode, ServerKind } from '../fleet/server-kind.ts'
 export interface VllmKindOptions {
   /**
    * Worker method that loads a folder: `sync_from_dir` (default) of the extension in `python/aworld_train_vllm.py`, or vLLM's own
-   * `reload_weights`, which on CPU serves wrong logprobs where embeddings are tied and everywhere kills the engine when the folder is missing.
+   * `reload_weights`. The latter serves wrong logprobs on CPU if embeddings are tied, and kills the engine everywhere if the folder is
+   * missing.
    */
   readonly loadMethod?: 'sync_from_dir' | 'reload_weights' | undefined
 }
 
-/** vLLM answers 404 to its control routes when it was started without VLLM_SERVER_DEV_MODE=1. */
+/** vLLM answers 404 to its control routes if it was started without VLLM_SERVER_DEV_MODE=1. */
 const isMissing = ({ status }: { readonly status: number }): boolean => status === 404 || status === 405
 
 const modes: Readonly<Record<InFlightMode, string>> = { drain: 'wait', keep: 'keep', abort: 'abort' }
@@ -23,14 +24,14 @@ export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {})
     async identify(admin, signal) {
       const { status, json } = await admin.call('/weight_info', { method: 'GET', timeoutMs: 5000, signal })
       const weights = status === 200 && isRecord(json) && typeof json['weight_version'] === 'string' ? json['weight_version'] : null
-      // A server that started again has lost the version that it was given; before it gets one, only its start time tells a new start.
+      // A restarted server has lost the version that it was given. Until it gets one, only its start time shows the restart.
       if (weights !== null && /^\d+$/.test(weights)) return { weights, boot: null }
       const metrics = await admin.call('/metrics', { method: 'GET', timeoutMs: 5000, signal })
       return { weights, boot: /^process_start_time_seconds (\S+)$/m.exec(metrics.text)?.[1] ?? null }
     },
     async pause(admin, mode, signal) {
       const answer = await admin.call(`/pause?mode=${modes[mode]}`, { attempts: 3, timeoutMs: 600_000, signal })
-      // Where the route is missing, the calls of this fleet are drained all the same; calls of other clients cannot be held back.
+      // Without the route, the calls of this fleet are drained all the same, but calls of other clients cannot be held back.
       if (isMissing(answer) && mode === 'drain') return
       if (answer.status !== 200) throw refused(admin.server, 'pause', answer.status, answer.text)
     },
@@ -52,7 +53,7 @@ export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {})
       for (const result of results)
         if (isRecord(result) && typeof result['error'] === 'string') throw refused(admin.server, 'load the weights', 200, result['error'])
       await admin.expect('/update_weight_version', { body: { new_version: label }, attempts: 3, signal })
-      // Where calls are kept their cache blocks stay; new calls do not use these, because the salt of the cache contains the version.
+      // The cache blocks of kept calls stay. New calls do not use them, because the salt of the cache contains the version.
       await admin.call('/reset_prefix_cache', { body: {}, attempts: 3, signal })
     },
     async nameWeights(admin, label, signal) {

@@ -54,13 +54,13 @@ function parseEvent<Choice>(server: string, data: string): { event: WireEvent<Ch
   return { event, choice: event.choices?.[0] }
 }
 
-/** The event that has the usage and no choice. */
+/** The event with the usage and no choice. */
 function usagePiece({ usage }: WireEvent<unknown>): Piece {
   const counted = { prompt: usage?.prompt_tokens, completion: usage?.completion_tokens }
   return { tokenIds: [], logprobs: [], cachedTokens: usage?.prompt_tokens_details?.cached_tokens, counted }
 }
 
-/** vLLM 0.32 answers 403 to the route where it was started without the flag, older ones 404; a model that is not there is another 404. */
+/** vLLM 0.32 answers 403 to the route if it was started without the flag, and older ones 404. A missing model is another 404. */
 function explainMissingRoute(cause: unknown): TrainError | undefined {
   if (!(cause instanceof TrainError)) return
   const { message, details = {} } = cause
@@ -102,7 +102,7 @@ export const vllmGenerate: TokenProtocol = {
   },
 }
 
-/** `POST /v1/completions` with ids for a prompt: every vLLM serves it; it does not say which weights sampled. */
+/** `POST /v1/completions` with ids for a prompt. Every vLLM serves it, but it does not report which weights sampled. */
 export const vllmCompletions: TokenProtocol = {
   path: '/v1/completions',
   constraints: allConstraints,

@@ -1,7 +1,7 @@
 import type { ReadAnswer } from '@aworld-train/core'
 import { type ReadTokens, readChatAnswer, type WireChoice } from '../engine/chat-answer.ts'
 
-/** Ids stand on the top level or in the choice: both were seen in vLLM 0.32. */
+/** Ids are on the top level or in the choice; vLLM 0.32 does both. */
 const readTokens: ReadTokens = (answer, choice) => {
   const top = answer as { readonly prompt_token_ids?: readonly number[] | null }
   const vllmChoice = choice as

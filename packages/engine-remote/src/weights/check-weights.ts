@@ -16,11 +16,11 @@ export interface CheckOptions {
   readonly recompute: (rows: readonly Int32Array[], temperature: number) => Promise<readonly Float32Array[]>
   /** Prompts to sample from; a few tokens that the model knows. */
   readonly prompts: readonly Int32Array[]
-  /** Largest difference that is accepted: 1e-3 for float32 on both sides, more where the engine has a smaller type. */
+  /** Largest accepted difference: 1e-3 for float32 on both sides, more if the engine has a smaller type. */
   readonly tolerance: number
-  /** Tokens sampled for a prompt; 16 by default. */
+  /** Tokens sampled for each prompt. Default 16. */
   readonly maxTokens?: number | undefined
-  /** Not 1 (default 0.8), so that an engine that reports logprobs of another temperature is found too. */
+  /** Temperature other than 1, so that an engine that reports logprobs of another temperature is found too. Default 0.8. */
   readonly temperature?: number | undefined
 }
 

@@ -13,7 +13,7 @@ export interface SampleCheckOptions {
   readonly signal: AbortSignal
 }
 
-/** A few tokens from one server, which belong to no rollout and are not counted as sampled. */
+/** Samples a few tokens from one server. They belong to no rollout and are not counted as sampled. */
 export async function sampleCheck({
   engine,
   replica,

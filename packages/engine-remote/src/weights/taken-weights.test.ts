@@ -68,7 +68,7 @@ describe.each<Kind>(['vllm', 'vllm-completions', 'sglang'])('weights that others
     const { weightVersions, mixedVersions } = await call
     if (kind === 'vllm-completions') expect(mixedVersions).toEqual({ lowest: 0, highest: 3 })
     else expect(weightVersions.map(({ version }) => version)).toEqual([0, 3])
-    // What was asked of the server before is no reason to take it out.
+    // Requests from before the publication are no reason to take the server out.
     await new Promise((resolve) => setTimeout(resolve, 60))
     expect(out(engine)).toEqual([null])
   })
@@ -84,7 +84,7 @@ describe.each<Kind>(['vllm', 'vllm-completions', 'sglang'])('weights that others
       timeout: 3000,
     })
     expect(out(engine)).toEqual(['stale', null])
-    // The weights of version 1, which were its last from a folder, are not put in their place.
+    // The weights of version 1, which were its last from a folder, do not replace them.
     expect(first.state.weights).toBe(0)
     first.state.weights = 2
     await updater.publish({ version: 2 })

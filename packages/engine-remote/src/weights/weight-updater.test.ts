@@ -46,7 +46,7 @@ const checked = (engine: RemoteTokenEngine, weights: number): WeightUpdaterOptio
   recompute: toyRecompute(weights),
 })
 const idle = ({ fleet }: RemoteTokenEngine) => expect(fleet.counts()).toMatchObject({ inFlight: 0, waiting: 0 })
-/** A call whose completion is long: 63 stops, and these seeds draw none for a while. */
+/** A call with a long completion: 63 stops, and these seeds draw none for a while. */
 const long = (turn: number, maxTokens = 24) =>
   toyCall({ affinity: `${turn}`, random: { seed: 5, task: 'long', sample: 0, turn }, sampling: { ...toyCall().sampling, maxTokens } })
 
@@ -77,7 +77,7 @@ describe.each<Kind>(['vllm', 'vllm-completions', 'sglang'])('an update of %s', (
 
   test('that a server does not carry out is found out, and nothing is sampled there', async () => {
     const { engine, servers } = await open(kind)
-    // The server says that it loaded the weights, and goes on with those it had.
+    // The server reports that it loaded the weights, but continues with its old ones.
     const [liar] = servers as [ToyServer, ToyServer]
     liar.state.load = () => 0
     const updater = createWeightUpdater({ fleet: engine.fleet, check: checked(engine, 1) })
@@ -155,7 +155,7 @@ describe.each<Kind>(['vllm', 'vllm-completions', 'sglang'])('an update of %s', (
     expect(Array.from(named.logprobs)).not.toEqual(Array.from(base.logprobs))
     const salts = servers.flatMap(({ seen }) => seen).flatMap(({ json }) => json['cache_salt'] ?? [])
     expect([...new Set(salts)].sort()).toEqual(['0', expect.stringMatching(/^[0-9a-f]{16}\.4$/)])
-    // A second time in the place of the first.
+    // The second updater replaces the first.
     await createWeightUpdater({ fleet: engine.fleet, check: checked(engine, 10) }).publish({
       version: 5,
       directory: '/adapter-10',
@@ -292,7 +292,7 @@ test('a server that names other weights than were published is found out by the 
   const { engine, servers } = await open('vllm', 1, { probeIntervalMs: 60_000 })
   await createWeightUpdater({ fleet: engine.fleet }).publish({ version: 3, directory: '/weights-3' })
   await servers[0]!.restart()
-  // Idle sockets of the old process may still be there: the call that meets one tells.
+  // Idle sockets of the old process may still be there. The call that meets one shows the restart.
   const call = () => engine.generate(toyCall(), signal).catch((error: unknown) => error)
   await vi.waitFor(async () => expect(await call()).toMatchObject({ code: 'POLICY_STALE_WEIGHTS' }), { timeout: 3000 })
 })
@@ -304,7 +304,7 @@ test('a server that starts again under a call: what it answers is not taken for 
   await engine.generate(toyCall(), signal)
   await server.restart()
   server.state.delayMs = 20
-  // No probe is due for a minute: the sockets that the old process closed are what tells.
+  // No probe is due for a minute, so only the sockets that the old process closed show the restart.
   const error = await engine.generate(long(1, 12), signal).catch((cause: unknown) => cause)
   expect(error).toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
   expect(events.map(({ type }) => type)).toContain('replica-restarted')

@@ -9,23 +9,26 @@ import { sampleCheck } from './sample-check.ts'
 
 export interface WeightUpdaterOptions {
   readonly fleet: Fleet
-  /** `drain` (default): calls in flight end first. `keep`: they wait and go on with the new weights. `abort`: they are cut. */
+  /**
+   * Treatment of calls in flight. `drain` (default): they end first. `keep`: they wait and continue with the new weights. `abort`: they are
+   * cut off.
+   */
   readonly inFlight?: InFlightMode | undefined
   /** Compares the logprobs of each server after an update with those of the published weights. */
   readonly check?: (CheckOptions & { readonly engine: RemoteTokenEngine }) | undefined
-  /** An update that takes longer is given up, and the servers go on; 10 minutes by default. */
+  /** An update that takes longer is given up, and the servers continue. Default 10 minutes. */
   readonly timeoutMs?: number | undefined
 }
 
 export interface Publication {
-  /** Version of the new weights, above every earlier one. */
+  /** Version of the new weights, higher than every earlier one. */
   readonly version: number
   /**
-   * Folder with safetensors, readable on the servers' machines under this path. Where it is absent the servers have the weights
-   * already, and only get `version` as their name where they can; they may be paused. `version` may then be the last published one.
+   * Folder with safetensors, readable on the servers' machines under this path. Without it the servers have the weights already, and only
+   * get `version` as their name if they can; they may be paused. `version` may then be the last published one.
    */
   readonly directory?: string | undefined
-  /** Publishes a LoRA adapter under this name, in the place of the base weights. */
+  /** Publishes a LoRA adapter under this name, instead of the base weights. */
   readonly policy?: string | undefined
   /** Overrides the updater's option. */
   readonly inFlight?: InFlightMode | undefined
@@ -37,7 +40,7 @@ export interface PublishReport {
   readonly durationMs: number
   readonly replicas: readonly {
     readonly server: string
-    /** Largest |sampled - recomputed| logprob, `null` where nothing was compared. */
+    /** Largest |sampled - recomputed| logprob; `null` if nothing was compared. */
     readonly difference: number | null
     readonly error: Error | null
   }[]
@@ -46,10 +49,9 @@ export interface PublishReport {
 /** Brings new weights to all servers of a fleet. */
 export interface WeightUpdater {
   /**
-   * Resolves when every server that could be updated samples the new weights; a server that could not takes no more calls
-   * until a later update reaches it. Rejects with POLICY_STALE_WEIGHTS where a server samples other weights than it was given,
-   * and with the error of a server where none could be updated, POLICY_VERSION_CONFLICT for a version that was passed. Updates run
-   * one after the other.
+   * Resolves when every server that could be updated samples the new weights. A server that could not takes no more calls until a later
+   * update reaches it. Rejects with POLICY_STALE_WEIGHTS if a server samples other weights than it was given, with the error of a server if
+   * none could be updated, and with POLICY_VERSION_CONFLICT for a version that was passed. Updates run one after the other.
    */
   publish(publication: Publication, signal?: AbortSignal): Promise<PublishReport>
 }
@@ -67,9 +69,9 @@ interface LoadResult {
 export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutMs = 600_000 }: WeightUpdaterOptions): WeightUpdater {
   const parts = fleetParts(fleet)
   const { kind, weightVersion } = fleet
-  /** The last publication, for a server that starts again. */
+  /** The last publication of each policy, for a server that restarts. */
   const current = new Map<string, Publication>()
-  /** Servers that the last publication did not reach; they are tried again. */
+  /** Servers that the last publication did not reach. They are tried again. */
   const failed = new Set<Replica>()
   const restoring = new Set<Replica>()
   let queue: Promise<unknown> = Promise.resolve()
@@ -79,9 +81,9 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     else parts.emit({ type: 'weights-published', server: replica.url, version, policy })
   }
 
-  /** Counts the weights that a server has as `version`. */
+  /** Counts the weights of a server as `version`. */
   async function take(replica: Replica, { version, policy }: Publication, signal: AbortSignal): Promise<void> {
-    // This happens before the server gets the name: until then its answers name the version before, and a call's range allows both.
+    // This happens before the server gets the name. Until then its answers name the version before, and a call's range allows both.
     setVersion(replica, version, policy)
     if (policy !== undefined) return
     try {
@@ -107,7 +109,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
       if (!wasRefused(cause)) parts.setStale(replica, true)
       throw cause
     } finally {
-      // A server that stayed paused would serve no call any more, so it is resumed even where the update was abandoned.
+      // A server that stayed paused would serve no more calls, so it is resumed even if the update was abandoned.
       await kind.resume(replica.admin, AbortSignal.timeout(30_000))
     }
   }
@@ -123,7 +125,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     return loaded
   }
 
-  /** Samples on every server that was updated and compares; what differs is the server's error. */
+  /** Samples on every updated server and compares. A difference becomes the server's error. */
   async function verify(loaded: readonly LoadResult[], publication: Publication, signal: AbortSignal): Promise<void> {
     const updated = loaded.filter(({ error }) => error === null)
     if (!check || updated.length === 0) return
@@ -193,7 +195,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     }
   }
 
-  /** Brings the last publication to a server that started again or missed an update. */
+  /** Loads the last publication into a server that restarted or missed an update. */
   async function restore(replica: Replica): Promise<void> {
     if (!replica.stale || failed.has(replica) || current.size === 0) return
     const unknown = [...current.values()].find(({ directory }) => directory === undefined)
