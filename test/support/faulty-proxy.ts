@@ -1,16 +1,16 @@
 import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net'
 
-/** A port of loopback before another one, whose connections fail as a network does. */
+/** A port of loopback before another one. Its connections fail like those of a network. */
 export interface FaultyProxy extends AsyncDisposable {
   readonly url: string
-  /** Connections since the start. */
+  /** Number of connections since the start. */
   connections(): number
-  /** Ends all connections at once, without a word of the protocol. */
+  /** Ends all connections at once, without a message of the protocol. */
   reset(): void
-  /** What comes from behind ends; the other direction stays open. */
+  /** Ends the data from the target. The other direction stays open. */
   halfClose(): void
-  /** The connections that there are carry nothing any more, and nobody is told. */
+  /** Stops all data on the present connections, without notice to either side. */
   blackHole(): void
 }
 
@@ -53,7 +53,7 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
       for (const { client, upstream } of pairs) {
         client.unpipe(upstream)
         upstream.unpipe(client)
-        // Read and thrown away, so that neither side sees that nobody listens.
+        // Data is read and dropped, so that neither side notices that nobody listens.
         client.resume()
         upstream.resume()
       }

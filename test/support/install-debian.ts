@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 
-/** Installs the Debian packages of programs that are missing, where this process may; else throws what to install. */
+/** Installs the Debian packages of missing programs if this process may; otherwise throws with the packages to install. */
 export function installDebian(packages: Readonly<Record<string, string>>): void {
   const missing = () =>
     Object.entries(packages)

@@ -5,7 +5,7 @@ import { runNpm } from './run-npm.ts'
 
 const installDeadlineMs = 10 * 60_000
 
-/** Installs what the lock file of a folder names, where it is missing or the lock file changed; scripts of packages do not run. */
+/** Installs the lock file of a folder if it is not installed or has changed. Scripts of packages do not run. */
 export async function installLocked(folder: string): Promise<void> {
   const lock = await readFile(join(folder, 'package-lock.json'))
   const expected = createHash('sha256').update(lock).digest('hex')

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A port of loopback that nothing listens on at present. */
+/** Finds a port of loopback that nothing listens on at present. */
 export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
@@ -13,7 +13,7 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** Ends a process and what it has started, the harder way where they do not listen: workers outlive their parent. Start it with `detached`. */
+/** Ends a process and its descendants, forcibly if they do not react, because workers outlive their parent. Start it with `detached`. */
 export async function stopGroup(child: ChildProcess): Promise<void> {
   const signal = (name: NodeJS.Signals) => {
     try {

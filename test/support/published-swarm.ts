@@ -1,6 +1,6 @@
 import { Agent, AgentConfig, AworldAgentLoop, Swarm } from 'aworld-train'
 
-/** A ready OpenAI-compatible service: its address, model and key from the environment, as `PLAN_LLM_BASE_URL` and so on. */
+/** An OpenAI-compatible service, with its address, model and key from the environment, such as `PLAN_LLM_BASE_URL`. */
 function service(name: string): AgentConfig {
   const variable = (key: string) => process.env[`${name}_LLM_${key}`]
   return new AgentConfig({ llm_base_url: variable('BASE_URL'), llm_model_name: variable('MODEL_NAME'), llm_api_key: variable('API_KEY') })
@@ -23,7 +23,7 @@ export class SwarmLoop extends AworldAgentLoop {
   }
 }
 
-/** The same with the provider that AWorld calls `verl`, no names, and nothing to wait for. */
+/** The same swarm with the provider that AWorld calls `verl`, no names, and nothing to wait for. */
 export class NamelessSwarmLoop extends AworldAgentLoop {
   buildAgents() {
     return new Swarm(

@@ -15,17 +15,17 @@ const environments = join(root, '.aworld-train', 'python')
 export interface PythonEnvironmentOptions {
   /** Folder name of the environment. */
   readonly name: string
-  /** A version or range that uv understands, or the path of an interpreter. */
+  /** A version or range for uv, or the path of an interpreter. */
   readonly python?: string | undefined
   /** File of pinned requirements. */
   readonly requirements: string
-  /** File that replaces what packages themselves require. */
+  /** File that replaces the packages' own requirements. */
   readonly overrides?: string | undefined
-  /** Packages to install last and without what they require. */
+  /** Packages to install last, without their requirements. */
   readonly withoutDependencies?: readonly string[] | undefined
 }
 
-/** The interpreter of an environment with pinned packages, made by uv where it is missing or its requirements changed. */
+/** The interpreter of an environment with pinned packages. uv makes it if it is missing or its requirements changed. */
 export async function pythonEnvironment(options: PythonEnvironmentOptions): Promise<string> {
   const { name, python: interpreter = '>=3.11,<3.14', requirements, overrides, withoutDependencies = [] } = options
   const digest = createHash('sha256').update(await readFile(requirements))

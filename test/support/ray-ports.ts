@@ -2,5 +2,8 @@ import { freePort } from './process-group.ts'
 
 const agents = ['dashboard-agent-grpc', 'dashboard-agent-listen', 'runtime-env-agent', 'metrics-export']
 
-/** Arguments of `ray start` for the agents of a node. Ports that they choose by themselves are waited for 15 s at most, which is not enough on a busy machine, where the node goes on without them. */
+/**
+ * Arguments of `ray start` for the agents of a node. Ray waits at most 15 s for ports that the agents choose themselves. On a busy machine
+ * that is not enough, and the node continues without them.
+ */
 export const rayAgentPorts = () => Promise.all(agents.map(async (name) => `--${name}-port=${await freePort()}`))

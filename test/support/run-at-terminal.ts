@@ -5,11 +5,11 @@ import { repository } from './run-cli.ts'
 export interface TerminalOptions {
   readonly columns: number
   readonly cwd?: string
-  /** Called with everything shown so far; what it returns is typed. */
+  /** Called with everything shown so far. Its result is typed. */
   readonly onText?: (shown: string) => string | undefined
 }
 
-/** Runs a command of the repository at a terminal, as a person would; resolves to what the terminal was sent. */
+/** Runs a command of the repository at a terminal, as a person would, and resolves to the terminal's output. */
 export async function runAtTerminal(
   command: readonly string[],
   { columns, cwd = repository, onText }: TerminalOptions,

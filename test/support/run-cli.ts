@@ -9,14 +9,14 @@ export interface CliOptions {
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
   readonly onStart?: (child: ChildProcess) => void
-  /** Called with the process and each line of its output as it comes. */
+  /** Called with the process and each line of its output on arrival. */
   readonly onLine?: (line: string, child: ChildProcess) => void
-  /** Milliseconds after which the process is killed and the result says so. */
+  /** Milliseconds after which the process is killed, as the result reports. */
   readonly deadlineMs?: number
 }
 
 export interface CliResult {
-  /** `null` when a signal ended the process. */
+  /** `null` if a signal ended the process. */
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly stdout: string
@@ -53,7 +53,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   }
 }
 
-/** The events that `--json` printed; throws for a line that is none. */
+/** Parses the events that `--json` printed. Throws for a line that is no event. */
 export function parseEvents(stdout: string): RunEvent[] {
   return stdout
     .split('\n')

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** npm's own script, for Node to run: the npm that started us, or one that PATH leads to. */
+/** Path of npm's own script, for Node to run: that of the parent npm, or of the one on PATH. */
 export function findNpm(): string {
   const started = process.env['npm_execpath']
   const onPath = (process.env['PATH'] ?? '')
@@ -20,7 +20,7 @@ export interface Ended {
   readonly output: string
 }
 
-/** Runs npm in a folder, as somebody who types there; resolves to what both streams said. Rejects where the signal aborts. */
+/** Runs npm in a folder, as if typed there, and resolves to the output of both streams. Rejects if the signal aborts. */
 export const runNpm = (args: readonly string[], cwd: string, signal?: AbortSignal): Promise<Ended> =>
   runNode([findNpm(), ...args], cwd, signal)
 

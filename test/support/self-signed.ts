@@ -18,7 +18,7 @@ const basicConstraints = '551d13'
 const subjectAltName = '551d11'
 const dayMs = 86_400_000
 
-/** A certificate for `host` that signs itself (RFC 5280 section 4.1), with its key; both PEM, good for a day. */
+/** Makes a self-signed certificate for `host` (RFC 5280 section 4.1) with its key. Both are PEM and valid for a day. */
 export function selfSigned(host: string): { readonly cert: string; readonly key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const algorithm = sequence(objectId(ecdsaWithSha256))

@@ -4,15 +4,15 @@ import { repository } from './run-cli.ts'
 
 export interface StartedCommand {
   readonly process: ChildProcess
-  /** What it has printed on both streams. */
+  /** Its output so far, on both streams. */
   shown(): string
-  /** Resolves when it has printed `text`; rejects when it ends before that. */
+  /** Resolves when it has printed `text`. Rejects if it ends before that. */
   says(text: string): Promise<void>
   /** The code or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals | null>
 }
 
-/** Starts `aworld-train` from source in a process of its own, which goes on until it is ended. */
+/** Starts `aworld-train` from source in a process of its own, which runs until it is ended. */
 export function startCommand(
   args: readonly string[],
   options: { cwd?: string; env?: Readonly<Record<string, string>> } = {},

@@ -6,7 +6,7 @@ import { startTinkerServer, type TinkerServer, type TinkerServerOptions } from '
 
 export interface TinkerService extends TinkerServer, AsyncDisposable {}
 
-/** A double of a Tinker service on this machine, whose adapters are embedded policies over a model folder. */
+/** A double of a Tinker service on this machine. Its adapters are embedded policies over a model folder. */
 export async function openTinkerService(model: string, options: Partial<TinkerServerOptions> = {}): Promise<TinkerService> {
   const directory = await mkdtemp(join(tmpdir(), 'tinker-service-'))
   const server = await startTinkerServer({

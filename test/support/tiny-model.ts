@@ -4,13 +4,13 @@ import type { TrainingSample } from '@aworld-train/protocol'
 import { trainSft } from '@aworld-train/training'
 
 export interface TinyModelOptions {
-  /** Tokens of a conversation. */
+  /** Most tokens of a conversation. */
   readonly contextLength?: number
-  /** What the model says, each as often as the others; an empty text is the token alone that ends an answer. */
+  /** Answers of the model, all equally frequent. An empty text is only the token that ends an answer. */
   readonly says?: readonly string[]
 }
 
-/** Makes a model folder of a few thousand weights that says one of a few things. */
+/** Makes a model folder of a few thousand weights that gives one of a few answers. */
 export async function makeTinyModel(
   directory: string,
   { contextLength = 512, says = ['yes', 'no'] }: TinyModelOptions = {},
@@ -41,7 +41,7 @@ export async function makeTinyModel(
   return directory
 }
 
-/** Supervised steps on the answers in turn, until the model says little else. */
+/** Trains supervised steps on the answers in turn, until the model says little else. */
 async function teach(directory: string, answers: readonly string[]): Promise<void> {
   const local = await createLocalEngine({ model: directory, simd: 'plain', threads: 1 })
   try {

@@ -6,10 +6,10 @@ import { readRun } from '@aworld-train/store'
 import { AgentTrainer, type AgentTrainerOptions } from 'aworld-train'
 import { repository } from './run-cli.ts'
 
-/** What a test changes of the project: parts of the definition, and files by path. */
+/** A test's changes of the project: parts of the definition, and files by path. */
 export interface ProjectChanges {
   readonly definition?: Readonly<Record<string, unknown>>
-  /** Merged over the sections of the configuration. */
+  /** Merged into the sections of the configuration. */
   readonly config?: Readonly<Record<string, unknown>>
   readonly files?: Readonly<Record<string, string | Uint8Array>>
 }
@@ -17,7 +17,7 @@ export interface ProjectChanges {
 export interface TinyProject {
   readonly folder: string
   readonly runPath: string
-  /** Folders of runs, oldest first; empty when the parent is not there either. */
+  /** Folders of runs, oldest first. Empty if the parent does not exist either. */
   runs(): Promise<string[]>
 }
 
@@ -41,7 +41,7 @@ export const taskLines = (count: number, first = 10) =>
     }),
   ).join('\n')
 
-/** A project in a folder of its own below `parent`: one agent, a reward by path, four tasks, two steps of two groups. */
+/** Makes a project in a folder of its own below `parent`: one agent, a reward by path, four tasks, two steps of two groups. */
 export async function makeProject(parent: string, model: string, changes: ProjectChanges = {}): Promise<TinyProject> {
   const folder = await mkdtemp(join(parent, 'project-'))
   await symlink(join(repository, 'node_modules'), join(folder, 'node_modules'))
@@ -90,7 +90,7 @@ const section = ({ config }: ProjectChanges, name: (typeof merged)[number]) => c
 const others = ({ config = {} }: ProjectChanges) =>
   Object.fromEntries(Object.entries(config).filter(([name]) => !(merged as readonly string[]).includes(name)))
 
-/** The project's training in this process, with options of the run over those of its file. */
+/** Opens the project's training in this process. Options of the run win over those of its file. */
 export async function openTrainer({ folder }: TinyProject, options: Partial<AgentTrainerOptions> = {}): Promise<AgentTrainer> {
   const { default: definition } = (await import(join(folder, 'aworld-train.config.ts'))) as { default: AgentTrainerOptions }
   return new AgentTrainer({ ...definition, baseDirectory: folder, onEvent() {}, ...options })

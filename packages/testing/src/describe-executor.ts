@@ -3,7 +3,7 @@ import type { LaunchedWorker, Launcher } from '@aworld-train/core'
 import type { Episode } from '@aworld-train/protocol'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-/** What the exam looks at; an engine may be without some, for a reason. */
+/** Checks of the exam. An engine may lack some, with a reason. */
 export const executorChecks = {
   results: 'episodes are those of one process',
   worker: 'a worker that is killed is started again, and what it had begins anew',
@@ -15,24 +15,24 @@ export const executorChecks = {
 } as const
 export type ExecutorCheck = keyof typeof executorChecks
 
-/** A coordinator with the workers of an engine. An agent of the exam says in which process it runs, and asks its policy once. */
+/** A coordinator with the workers of an engine. An agent of the exam reports its process, and asks its policy once. */
 export interface ExecutorCoordinator {
-  /** `null` where agents run in the process of the coordinator. */
+  /** `null` if agents run in the process of the coordinator. */
   readonly launcher: Launcher | null
-  /** Runs a rollout; with `waits` its agent goes on only after `release`. */
+  /** Runs a rollout. With `waits` its agent continues only after `release`. */
   run(key: string, options?: { readonly waits?: boolean | undefined; readonly signal?: AbortSignal | undefined }): Promise<Episode>
   /** Processes in which a rollout has begun, one an attempt. */
   begun(key: string): Promise<readonly number[]>
-  /** Lets a rollout go on. */
+  /** Lets a waiting rollout continue. */
   release(key: string): Promise<void>
-  /** What went wrong with workers, as the user reads it. */
+  /** Problems of workers, as the user reads them. */
   readonly warnings: readonly string[]
   close(): Promise<void>
 }
 
 /** A coordinator in a process of its own. */
 export interface SeparateCoordinator {
-  /** Starts a rollout whose agent waits, and resolves to the process that it runs in. */
+  /** Starts a rollout whose agent waits, and resolves to the number of its process. */
   begin(key: string): Promise<number>
   kill(): Promise<void>
 }
@@ -42,17 +42,20 @@ export interface ExecutorSubject {
   /** The same, with agents in the process of the coordinator. */
   openInProcess(): Promise<ExecutorCoordinator>
   openSeparate(options: { readonly workerNum: number; readonly slots: number }): Promise<SeparateCoordinator>
-  /** Kills what keeps workers running, which is not this process. */
+  /** Kills the process that keeps workers running, which is not this one. */
   killLauncher?(coordinator: ExecutorCoordinator): Promise<void>
-  /** What it cannot do, with the reason. */
+  /** Checks that the engine cannot pass, with the reason. */
   readonly not?: Readonly<Partial<Record<ExecutorCheck, string>>> | undefined
-  /** Milliseconds that one check may take; 180,000 by default. */
+  /** Milliseconds that one check may take. Default 180,000. */
   readonly timeoutMs?: number | undefined
 }
 
-/** What of an episode does not depend on where and when it ran. */
+/** The parts of an episode that do not depend on the place and time of its run. */
 const comparable = ({ rollout, answer, reward, stopReason, trajectories }: Episode) => ({
-  ...{ rollout, answer, reward, stopReason },
+  rollout,
+  answer,
+  reward,
+  stopReason,
   turns: trajectories.map(({ agent, turns }) => [
     agent,
     turns.map(({ promptTokenIds, completionTokenIds }) => [promptTokenIds, completionTokenIds]),
@@ -68,7 +71,7 @@ const isAlive = (pid: number) => {
   }
 }
 
-/** The exam that every engine sits which starts workers on this machine. */
+/** The exam for every engine that starts workers on this machine. */
 export function describeExecutor(name: string, subject: ExecutorSubject): void {
   const { not = {}, timeoutMs = 180_000 } = subject
   const poll = { timeout: timeoutMs, interval: 100 }
@@ -161,7 +164,7 @@ export function describeExecutor(name: string, subject: ExecutorSubject): void {
       const rollouts = ['a', 'b'].map((key) => coordinator.run(key, { waits: true }))
       const pids = [await begun('a'), await begun('b')]
       const scaled = launcher.scale(1)
-      // Whoever does not wait for what a worker has would have ended it by now.
+      // A coordinator that does not wait for a worker's attempt would have ended it by now.
       await sleep(6_000)
       expect(pids.map(isAlive)).toEqual([true, true])
       await Promise.all([coordinator.release('a'), coordinator.release('b')])

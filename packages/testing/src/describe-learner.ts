@@ -16,7 +16,7 @@ import {
 import type { TrainingSample } from '@aworld-train/protocol'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
-/** A learner with fresh weights of its own, and the engine that samples what it publishes. */
+/** A learner with fresh weights of its own, and the engine that samples its published weights. */
 export interface LearnerUnderTest {
   readonly learner: Learner
   readonly engine: TokenEngine
@@ -25,15 +25,15 @@ export interface LearnerUnderTest {
 
 export interface DescribeLearnerOptions {
   readonly name: string
-  /** Equal weights and a fresh optimiser at every call; one is shared by the tests that leave weights as they were. */
+  /** Equal weights and a fresh optimiser at every call. The tests that do not change weights share one. */
   readonly create: () => Promise<LearnerUnderTest>
   /** A rate at which thirty updates over three short rows halve their loss. */
   readonly learningRate: number
   /** Largest absolute difference of logprobs and losses that count as equal. Default 1e-4. */
   readonly tolerance?: number | undefined
-  /** Temperatures at which it scores tokens; 1 and 0.6 by default. */
+  /** Temperatures at which it scores tokens. Default: 1 and 0.6. */
   readonly temperatures?: readonly number[] | undefined
-  /** Whether it has a term for the distance to a reference; one without it refuses that. Default true. */
+  /** Whether it has a term for the distance to a reference. A learner without it refuses that. Default true. */
   readonly divergence?: boolean | undefined
   readonly skip?: readonly { readonly reason: string; readonly tests: readonly string[] }[] | undefined
 }
@@ -56,7 +56,7 @@ const linear = (coefficients: readonly Float32Array[]): LossDefinition => ({
   aggregation: 'token-mean',
 })
 
-/** A row of a rollout; `lossMask` is 1 from the third token on unless it is named. */
+/** A row of a rollout. `lossMask` is 1 from the third token on, unless it is given. */
 function toSample(tokenIds: readonly number[], change: Partial<TrainingSample> = {}): TrainingSample {
   return {
     version: 1,
@@ -83,12 +83,15 @@ const tokenRows = rows.map((row) => Int32Array.from(row))
 const masks = rows.map((row) => toSample(row).lossMask)
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((total, value) => total + value, 0)
 
-/** The tests that every Learner passes: what the self-driven loop, its checkpoints and the ledger rely on. Ids 1 to 6 must be of the vocabulary. */
+/**
+ * The tests that every Learner passes, on which the self-driven loop, its checkpoints and the ledger rely. Ids 1 to 6 must be in the
+ * vocabulary.
+ */
 export function describeLearner(options: DescribeLearnerOptions): void {
   const { name, create, learningRate, tolerance = 1e-4, temperatures = [1, 0.6], divergence = true, skip = [] } = options
   const reasons = new Map(skip.flatMap(({ reason, tests }) => tests.map((title) => [title, reason] as const)))
   const optimizer: OptimizerSettings = { learningRate, betas: [0.9, 0.98], epsilon: 1e-8, weightDecay: 0, maxGradNorm: 0 }
-  /** Shows an update's metrics and moves the weights by nothing. */
+  /** Shows an update's metrics without moving the weights. */
   const still: OptimizerSettings = { ...optimizer, learningRate: 0 }
   const request = (change: Partial<UpdateRequest> = {}): UpdateRequest => ({
     samples: rows.map((row) => toSample(row)),

@@ -9,14 +9,14 @@ import { naughtyNames } from './naughty-strings.ts'
 export interface DescribeSandboxOptions {
   readonly name: string
   readonly create: () => Promise<Sandbox>
-  /** What the tier cannot do, and why. */
+  /** Tests that the tier cannot pass, with the reason. */
   readonly skip?: readonly { readonly reason: string; readonly tests: readonly string[] }[] | undefined
 }
 
 const never = new AbortController().signal
 const minuteMs = 60_000
 
-/** The tests that every tier of the sandbox passes: what tools rely on. */
+/** The tests that every tier of the sandbox passes, on which tools rely. */
 export function describeSandbox(options: DescribeSandboxOptions): void {
   const { name, create, skip = [] } = options
   const reasons = new Map(skip.flatMap(({ reason, tests }) => tests.map((title) => [title, reason] as const)))
@@ -122,7 +122,7 @@ export function describeSandbox(options: DescribeSandboxOptions): void {
         expect(await execute(shell, 'echo 1')).toBe('1\n')
         expect(await shell.execute('echo 2; exit 3', minuteMs, never)).toMatchObject({
           exitCode: 3,
-          // A tier whose shell ends with it says so.
+          // A tier whose shell ends as well reports that.
           output: expect.stringMatching(/^2\n(?:\[The shell ended.*\]\n)?$/),
         })
         expect(await execute(shell, 'echo 4')).toBe('4\n')

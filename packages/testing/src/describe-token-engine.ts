@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 export interface DescribeTokenEngineOptions {
   readonly name: string
-  /** A fresh engine: one for the suite, one for the test that closes it. */
+  /** Creates an engine: one for the suite, and one for the test that closes it. */
   readonly create: () => Promise<TokenEngine>
   /** Ids of a prompt that fits the context with room for 64 tokens. */
   readonly promptTokenIds: Int32Array
-  /** Makes the weights that sample newer by one; without it the tests of publishing do not run. */
+  /** Makes the weights that sample newer by one version. Without it the tests of publishing do not run. */
   readonly publish?: ((engine: TokenEngine) => Promise<void> | void) | undefined
-  /** The engine draws at random: a seed then decides, and two draws differ. */
+  /** Whether the engine draws at random. A seed then decides, and two draws differ. */
   readonly draws?: boolean | undefined
   readonly skip?: readonly { readonly reason: string; readonly tests: readonly string[] }[] | undefined
 }
@@ -21,7 +21,7 @@ interface Observed {
   readonly logprobs: number[]
 }
 
-/** The tests that every TokenEngine passes: what the gateway and the ledger rely on. */
+/** The tests that every TokenEngine passes, on which the gateway and the ledger rely. */
 export function describeTokenEngine(options: DescribeTokenEngineOptions): void {
   const { name, create, promptTokenIds, publish, draws = false, skip = [] } = options
   const reasons = new Map(skip.flatMap(({ reason, tests }) => tests.map((title) => [title, reason] as const)))
@@ -131,7 +131,7 @@ export function describeTokenEngine(options: DescribeTokenEngineOptions): void {
         (result) => result,
         (error: unknown) => error,
       )
-      // A completion whose first piece is its last may end before the abort is seen.
+      // A completion whose first piece is its last may end before it notices the abort.
       if (outcome instanceof Error) expect(outcome).toBe(reason)
       else expect((outcome as GenerateResult).tokenIds.length).toBe(tokenIds.length)
       expect(engine.sampledTokens() - before).toBe(tokenIds.length)

@@ -4,44 +4,47 @@ import { TrainError, type WeightVersionSpan } from '@aworld-train/protocol'
 
 /** The answer of a scripted engine to one call. */
 export interface ScriptedCompletion {
-  /** Ids in the order they are sampled. Cut after the first stop token, at `maxTokens` and at the end of the context; without a stop token the reason is `length`. */
+  /**
+   * Ids in the order of sampling. They are cut after the first stop token, at `maxTokens` and at the end of the context. Without a stop
+   * token the reason is `length`.
+   */
   readonly tokenIds: readonly number[]
-  /** One an id; by default -0.5, -0.25, -0.125 and so on in turns of eight. */
+  /** One logprob for each id. Default: -0.5, -0.25, -0.125 and so on, in turns of eight. */
   readonly logprobs?: readonly number[] | undefined
-  /** Tokens handed over at a time; 1 by default. */
+  /** Tokens handed over at a time. Default 1. */
   readonly pieceSize?: number | undefined
-  /** Wait before each piece; without it everything is sampled in one go. */
+  /** Wait before each piece. Without it everything is sampled in one go. */
   readonly pieceDelayMs?: number | undefined
-  /** Awaited before token `index`; lets a test hold a completion at an exact place. */
+  /** Awaited before token `index`, so that a test can hold a completion at an exact place. */
   readonly beforeToken?: ((index: number, signal: AbortSignal) => Promise<void> | void) | undefined
-  /** Pieces still drawn after an abort, as by an engine in the middle of a step; 0 by default. */
+  /** Number of pieces still drawn after an abort, as by an engine in the middle of a step. Default 0. */
   readonly piecesAfterAbort?: number | undefined
-  /** Rejects with this once the ids are sampled. */
+  /** Error with which the call rejects once the ids are sampled. */
   readonly error?: Error | undefined
 }
 
 export interface ScriptedEngineOptions {
   readonly model: ModelDescription
-  /** A list is answered in order of arrival, then the engine is unavailable; a function is asked for every call. */
+  /** Answers of the engine. A list is used in order of arrival, and then the engine is unavailable. A function is called for every call. */
   readonly script:
     | readonly ScriptedCompletion[]
     | ((request: GenerateRequest, call: number) => ScriptedCompletion | Promise<ScriptedCompletion>)
   readonly weightVersion?: number | undefined
 }
 
-/** A deterministic token engine, with what a test wants to know of it. */
+/** A deterministic token engine that tells a test about its calls. */
 export interface ScriptedEngine extends TokenEngine {
   /** Every request so far, in order of arrival. */
   readonly requests: readonly GenerateRequest[]
-  /** Calls not settled yet. */
+  /** Number of calls that have not settled. */
   inFlight(): number
-  /** Calls that ended by an abort. */
+  /** Number of calls that ended by an abort. */
   aborted(): number
-  /** From the next token on, completions carry this version. */
+  /** Gives completions this version from the next token on. */
   publish(version: number): void
 }
 
-/** A real TokenEngine that samples chosen ids: honours stop tokens, `maxTokens`, the context length, aborts and publishes. */
+/** A TokenEngine that samples chosen ids. It honours stop tokens, `maxTokens`, the context length, aborts and publishes. */
 export function scriptedEngine({ model, script, weightVersion = 0 }: ScriptedEngineOptions): ScriptedEngine {
   const requests: GenerateRequest[] = []
   const stopTokenIds = new Set(model.stopTokenIds)

@@ -1,4 +1,4 @@
-/** Strings that programs stumble over. Each is a file name of Linux. */
+/** Strings that often break programs. Each is a file name of Linux. */
 export const naughtyNames: readonly string[] = [
   'a b',
   "it's",
@@ -24,7 +24,7 @@ export const naughtyNames: readonly string[] = [
   'n'.repeat(200),
 ]
 
-/** Strings that programs stumble over. */
+/** Strings that often break programs. */
 export const naughtyStrings: readonly string[] = [
   ...naughtyNames,
   '',

@@ -7,7 +7,7 @@ export interface TinyModelOptions {
   /** The chat template, in Jinja. */
   readonly template: string
   readonly name?: string | undefined
-  /** 4096 tokens by default. */
+  /** Default 4096 tokens. */
   readonly contextLength?: number | undefined
 }
 
@@ -23,8 +23,8 @@ function byteCharacters(): string[] {
 }
 
 /**
- * Writes the files of a Hugging Face folder that a chat needs, without weights: a tokenizer of one id a byte, ids 256 to
- * 258 for ChatML's special tokens, and the template. Stop token: `<|im_end|>`, 257.
+ * Writes the files of a Hugging Face folder that a chat needs, without weights: a tokenizer of one id a byte, ids 256 to 258 for ChatML's
+ * special tokens, and the template. Stop token: `<|im_end|>`, 257.
  */
 export async function writeTinyModel({
   directory,

@@ -8,7 +8,7 @@ import { begun, openCoordinator } from './open-coordinator.ts'
 
 const script = fileURLToPath(new URL('separate-coordinator.ts', import.meta.url))
 
-/** What an engine shows of itself in the exam: `executor` of its configuration, and a folder that is removed by whoever made it. */
+/** Prepares an engine for the exam: `executor` of its configuration, and a folder that the caller removes. */
 export function executorSubject(
   folder: () => string,
   executor: () => object,

@@ -11,7 +11,7 @@ import { type ExecutorCoordinator, scriptedEngine, writeTinyModel } from '@aworl
 import { ExecutorSettings } from '@aworld-train/training'
 import { launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 
-/** Says where it runs, waits where its task says so, and asks its policy once. */
+/** This agent reports its process, waits if its task says so, and asks its policy once. */
 const agentText = `import { appendFileSync, existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 const file = (name) => fileURLToPath(new URL('./' + name, import.meta.url))
@@ -33,7 +33,7 @@ export async function agent(task, context) {
 }
 `
 
-/** Every real part of a coordinator, before an engine that answers a prompt with its own end. `folder` is empty. */
+/** Opens every real part of a coordinator, before an engine that answers with the end of the prompt. `folder` is empty. */
 export async function openCoordinator(folder: string, executor: object): Promise<ExecutorCoordinator> {
   await using stack = new AsyncDisposableStack()
   const directory = join(folder, 'model')
@@ -53,18 +53,26 @@ export async function openCoordinator(folder: string, executor: object): Promise
   const agent = await loadAgent('./agent.ts#agent', folder)
   const warnings: string[] = []
   let launcher: Launcher | null = null
-  /** The engines with a look at the launcher that a coordinator makes for itself. */
+  /** The engines, with the coordinator's launcher exposed. */
   const engines = [localEngine, ...launcherEngines].map(
     (each): LauncherEngine => ({ ...each, create: (launch) => (launcher = each.create(launch)) }),
   )
   const workers = await openExecutor(stack, {
     settings: ExecutorSettings.parse({ graceMs: 200, ...executor }),
-    ...{ agent, engines, directory: folder, entry: workerEntry },
+    agent,
+    engines,
+    directory: folder,
+    entry: workerEntry,
     onWarning: ({ message }) => warnings.push(message),
   })
   const runner = openAgentSide(stack, {
     program: agent.program,
-    ...{ gateway, store, reward: null, answers: null, concurrency: 64, onEvent() {} },
+    gateway,
+    store,
+    reward: null,
+    answers: null,
+    concurrency: 64,
+    onEvent() {},
     environment: stack.adopt(createEnvironment({ baseDirectory: folder }), (each) => each.close()),
     ...(workers && { workers }),
   })
@@ -79,7 +87,7 @@ export async function openCoordinator(folder: string, executor: object): Promise
   }
 }
 
-/** Processes in which a rollout has begun. */
+/** Numbers of the processes in which a rollout has begun. */
 export const begun = async (folder: string, key: string): Promise<number[]> =>
   (await readFile(join(folder, `${key}.begun`), 'utf8').catch(() => '')).split('\n').filter(Boolean).map(Number)
 
@@ -87,6 +95,10 @@ const requestOf = (key: string, waits: boolean): RolloutRequest => ({
   version: 1,
   key,
   task: { version: 1, id: key, hash: key, input: waits ? 'Wait.' : 'Go on.', data: {}, dataSource: 'exam', extraInfo: {} },
-  ...{ group: key, sample: 0, split: 'train', policy: 'policy', limits: {} },
+  group: key,
+  sample: 0,
+  split: 'train',
+  policy: 'policy',
+  limits: {},
   sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 16, stop: [], seed: 0 },
 })

@@ -16,22 +16,22 @@ import { examModel, readBatches, readTrainedRun, trainExam } from './train-exam.
 import { trainKilled } from './train-killed.ts'
 
 export interface WrongConfiguration {
-  /** Keys and sections that are put over those of the exam. */
+  /** Keys and sections that win over those of the exam. */
   readonly change: object
   readonly message: RegExp
 }
 
 export interface PythonTrainerSubjectOptions extends Pick<TrainedRun, 'replacesGroups'> {
   readonly trainEngineName: string
-  /** Its interpreter. */
+  /** The framework's interpreter. */
   readonly python: string
   /** Folder for the runs, which the caller removes. */
   readonly folder: string
   /** The framework's configuration: all tasks in every step, one update a step, a checkpoint of every step, no weight decay, no clipping. */
   config(exam: TrainerExam, options: TrainOptions): object
-  /** Folder in the form of Hugging Face with the weights after a step, such as its checkpoint; `null` where there is none. */
+  /** Folder in the form of Hugging Face with the weights after a step, such as its checkpoint; `null` if there is none. */
   weights(runPath: string, step: number): Promise<string | null> | string | null
-  /** What is wrong in the configuration, and what of it the message must name; a sentence where that cannot be wrong with it. */
+  /** An error in the configuration, and the pattern that the message must match; a sentence if the error is impossible with it. */
   readonly wrong?: Readonly<Partial<Record<'unknownKey' | 'groupOfOne' | 'allRows', WrongConfiguration | string>>> | undefined
 }
 
@@ -59,7 +59,7 @@ export function pythonTrainerSubject({
     return { ...(await readTrainedRun(report, await readBatches(await batchFiles(report.path)), folders)), replacesGroups }
   }
 
-  /** Starts a training whose configuration is changed, with keys and their sections put over those of the exam. */
+  /** Starts a training with a changed configuration. Its keys and sections win over those of the exam. */
   async function trainChanged(change: object) {
     const exam = createTrainerExam()
     const training = await toTraining(exam, { steps: 1 })
@@ -99,7 +99,7 @@ export function pythonTrainerSubject({
   } satisfies Pick<TrainerSubject, 'train' | 'trainKilled' | 'refusals'>
 }
 
-/** Batches of which each micro-batch was recorded by itself, with its part of the loss. */
+/** Joins batches of which each micro-batch was recorded by itself, with its part of the loss. */
 const wholeBatches = (parts: readonly TrainedBatch[]): TrainedBatch[] =>
   [...Map.groupBy(parts, ({ step }) => step)].map(([step, batches]) => ({
     step,
@@ -115,7 +115,7 @@ function merged(config: object, change: object): object {
   return { ...config, ...Object.fromEntries(entries) }
 }
 
-/** What the bridge recorded in a run directory, the starts in their order. */
+/** The bridge's records in a run directory, with the starts in their order. */
 async function batchFiles(path: string): Promise<string[]> {
   const ledger = join(path, 'ledger')
   if (!existsSync(ledger)) return []

@@ -12,7 +12,7 @@ export interface TinkerSubjectOptions extends Pick<WitnessOptions, 'fault'> {
   readonly folder: string
 }
 
-/** How our own loop over a Tinker service sits the exam. Weights of later steps are at the service, so that only the first step has a reference. */
+/** The exam of our own loop over a Tinker service. Weights of later steps are at the service, so only the first step has a reference. */
 export function tinkerSubject({ url, folder, fault }: TinkerSubjectOptions): TrainerSubject {
   async function toTraining({ promptsPerStep, samplesPerPrompt }: TrainerExam, { steps, rolloutTimeoutMs, advantage }: TrainOptions) {
     const config = {

@@ -7,19 +7,19 @@ import type { TrainedBatch, TrainedRun, TrainerExam } from '@aworld-train/testin
 import { AgentTrainer, type RunEvent } from 'aworld-train'
 import { repository } from '../run-cli.ts'
 
-/** A Qwen3 of 248,000 weights in float32, which answers questions in a few tokens. */
+/** A Qwen3 of 248,000 weights in float32 that answers questions in a few tokens. */
 export const examModel = join(repository, 'examples', 'periodic-table', 'model')
 
 export interface ExamTraining {
   readonly trainEngineName: string
   readonly config: object
-  /** Parent folder of the run; one run is all that may be in it. */
+  /** Parent folder of the run. It may contain no other run. */
   readonly runPath: string
   readonly steps: number
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
 
-/** A start of a training in a process of its own; with `witness` where the trainer is one of those with a witness. */
+/** A start of a training in a process of its own; with `witness` if the trainer is one of those with a witness. */
 export type ExamStart = Omit<ExamTraining, 'onEvent'> & { readonly witness?: { readonly folder: string; readonly start: string } }
 
 /** Trains the exam as a user would. */
@@ -36,7 +36,7 @@ export async function trainExam(exam: TrainerExam, { onEvent = () => {}, ...trai
   }).train()
 }
 
-/** What is in the run directory of a training that has finished. */
+/** Reads the run directory of a finished training. */
 export async function readTrainedRun(
   { path, curve, ledger }: RunReport,
   batches: readonly TrainedBatch[],
@@ -60,7 +60,10 @@ export async function readTrainedRun(
   }
 }
 
-/** The batches of the completed steps in files of JSON Lines, each file of one start; of a step that was trained again the last. */
+/**
+ * Reads the batches of the completed steps from files of JSON Lines, one file for each start. For a step that was trained again it takes
+ * the last.
+ */
 export async function readBatches(files: readonly string[]): Promise<TrainedBatch[]> {
   const steps = new Map<number, TrainedBatch[]>()
   for (const file of files.filter(existsSync)) {

@@ -10,7 +10,7 @@ import type { ExamStart } from './train-exam.ts'
 
 const program = fileURLToPath(new URL('./exam-process.ts', import.meta.url))
 
-/** Trains in a process that is killed in the second step, when the first has its checkpoint, and in another one to the end. */
+/** Trains in a process that is killed in the second step, when the first has its checkpoint, and then in another one to the end. */
 export async function trainKilled(startOf: (start: 'a' | 'b') => ExamStart): Promise<RunReport> {
   const first = await play(startOf('a'), ({ type }, child, seen) => {
     if (type === 'rollout-end' && seen.some((event) => event.type === 'step-end')) child.kill('SIGKILL')

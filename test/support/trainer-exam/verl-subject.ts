@@ -6,15 +6,15 @@ import { pythonTrainerSubject } from './python-trainer-subject.ts'
 import { examModel } from './train-exam.ts'
 
 export interface VerlSubjectOptions {
-  /** Its interpreter. */
+  /** verl's interpreter. */
   readonly python: string
   /** Folder for the runs, which the caller removes. */
   readonly folder: string
 }
 
-/** How verl sits the exam on a processor. */
+/** The exam of verl on a processor. */
 export const verlSubject = ({ python, folder }: VerlSubjectOptions): TrainerSubject => ({
-  // With all of them verl fills the batch up to a second update.
+  // With all rows, verl would fill the batch up to a second update.
   rows: 'last',
   // verl/trainer/ppo/core_algos.py, compute_grpo_outcome_advantage, 0.9.1.
   advantageEpsilon: 1e-6,

@@ -9,19 +9,19 @@ import { localPolicy } from '../../../packages/aworld-train/src/policies/local-p
 import type { PolicyKind } from '../../../packages/aworld-train/src/policies/policy.ts'
 import { tinkerPolicy } from '../../../packages/aworld-train/src/policies/tinker-policy.ts'
 
-/** What a witness writes: the batches of each update, and where it can the weights that were published. */
+/** Options of a witness, which writes the batches of each update and, if it can, the published weights. */
 export interface WitnessOptions {
   /** Folder that gets `batches-<start>.jsonl` and `weights-<step>`. */
   readonly folder: string
-  /** Distinguishes the starts of one run, in the order of the alphabet. */
+  /** Distinguishes the starts of one run, in alphabetical order. */
   readonly start: string
   /** A fault between the loop and the witness. */
   readonly fault?: ((learner: Learner) => Learner) | undefined
-  /** The engine samples with the weights that the run began with. */
+  /** Whether the engine samples with the weights that the run began with. */
   readonly isStale?: boolean | undefined
 }
 
-/** Registers the trainers `local-witnessed` and `tinker-witnessed`, which are those of the product with a witness between loop and learner. */
+/** Registers the trainers `local-witnessed` and `tinker-witnessed`: those of the product, with a witness between loop and learner. */
 export function registerWitnessedTrainers(options: WitnessOptions): void {
   for (const [name, kind] of [
     ['local-witnessed', localPolicy],
@@ -46,7 +46,7 @@ function witnessed(kind: PolicyKind, { folder, start, fault = (learner) => learn
           const policy = await chosen.open(model, signal)
           const { learner } = policy
           await mkdir(folder, { recursive: true })
-          // A start publishes what it begins with, and then what each step has made; one that resumes goes on counting.
+          // A start publishes its initial weights, and then those of each step. A resumed start continues the count.
           let step = 0
           return {
             ...policy,

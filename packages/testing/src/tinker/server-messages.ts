@@ -1,6 +1,6 @@
 import { type GenerateResult, protobuf, protobufFields } from '@aworld-train/core'
 
-// The side of a server of the messages in `tinker_public.proto`, as SkyRL 0.4 reads and writes them.
+// The server's side of the messages in `tinker_public.proto`, as SkyRL 0.4 reads and writes them.
 
 export interface ForwardBackwardCall {
   readonly modelId: string
@@ -23,7 +23,7 @@ const numbers = (fields: Fields, field: number) => (fields.get(field) ?? []).fil
 const text = (fields: Fields, field: number) => bytes(fields, field).toString('utf8')
 const aligned = (buffer: Buffer) => Uint8Array.from(buffer).buffer
 
-/** Throws RangeError for a message that is torn. */
+/** Decodes a ForwardBackwardRequest. Throws RangeError for a message that is cut off. */
 export function decodeForwardBackwardCall(message: Buffer): ForwardBackwardCall {
   const fields = fieldsOf(message)
   return {
@@ -54,7 +54,7 @@ function decodeTensor(tensor: Fields): number[] {
 
 const viewOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView) => new Uint8Array(buffer, byteOffset, byteLength)
 
-/** A SampleResponse. */
+/** Encodes a SampleResponse. */
 export function encodeSamples(samples: readonly Pick<GenerateResult, 'tokenIds' | 'logprobs' | 'finishReason'>[]): Buffer {
   return Buffer.concat(
     samples.map(({ tokenIds, logprobs, finishReason }) =>
@@ -68,7 +68,7 @@ export function encodeSamples(samples: readonly Pick<GenerateResult, 'tokenIds' 
   )
 }
 
-/** A ForwardBackwardOutput. */
+/** Encodes a ForwardBackwardOutput. */
 export function encodeLogprobs(rows: readonly Float32Array[], metrics: Readonly<Record<string, number>>): Buffer {
   const offsets = [0]
   for (const { byteLength } of rows) offsets.push(offsets.at(-1)! + byteLength)

@@ -13,7 +13,7 @@ export interface TinkerServerPolicy {
   close(): Promise<void>
 }
 
-/** An answer that a test gives in place of the server; `drop` closes the connection, `hang` never answers. */
+/** An answer of a test in place of the server's. `drop` closes the connection, and `hang` never answers. */
 export type TinkerAnswer = { readonly status: number; readonly body?: string | Buffer; readonly type?: string } | 'drop' | 'hang'
 
 export interface TinkerCall {
@@ -21,36 +21,36 @@ export interface TinkerCall {
   readonly name: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly json: Readonly<Record<string, unknown>>
-  /** What the future of a `retrieve_future` is of. */
+  /** The request whose result a `retrieve_future` asks for. */
   readonly future: string | undefined
 }
 
 export interface TinkerServerOptions {
-  /** Called for each model that is made; equal weights every time. */
+  /** Called for each model that is made. Its weights are equal every time. */
   readonly createPolicy: () => Promise<TinkerServerPolicy>
   readonly baseModel: string
-  /** Where checkpoints go. */
+  /** Folder for checkpoints. */
   readonly directory: string
-  /** Models at once; 4 by default. */
+  /** Most models at once. Default 4. */
   readonly maxModels?: number | undefined
-  /** Any key is taken unless one is named. */
+  /** The required key. By default any key is accepted. */
   readonly apiKey?: string | undefined
-  /** How losses of tokens are added up: as SkyRL does, or as Thinking Machines' service. */
+  /** How losses of tokens are summed: as SkyRL does, or as Thinking Machines' service does. */
   readonly reduction?: ServerReduction | undefined
-  /** Milliseconds that a question for a result is held before it is answered with 408; 200 by default. */
+  /** Milliseconds that a poll for a result is held before it is answered with 408. Default 200. */
   readonly holdMs?: number | undefined
 }
 
-/** A server of the Tinker protocol over real policies, with what a test wants to know of it. */
+/** A server of the Tinker protocol over real policies that tells a test about its calls. */
 export interface TinkerServer {
   readonly url: string
   /** Every call so far. */
   readonly calls: readonly TinkerCall[]
-  /** Models that are loaded now. */
+  /** Number of loaded models. */
   models(): number
-  /** Rows and tokens that were sent for gradients and for logprobs so far. */
+  /** Number of rows and tokens that were sent for gradients and for logprobs so far. */
   sent(): { readonly rows: number; readonly tokens: number }
-  /** What answers before the server does; `null` lets it answer. */
+  /** Sets a function that answers before the server does. `null` lets the server answer. */
   intercept(answer: ((call: TinkerCall) => TinkerAnswer | null) | null): void
   close(): Promise<void>
 }
@@ -82,8 +82,8 @@ class Refusal extends Error {
 const idPattern = /^[a-zA-Z0-9_-]{1,255}$/
 
 /**
- * Serves the part of the Tinker protocol that trainers use, as SkyRL 0.4 does: JSON, protocol buffers for gradients and samples, one
- * slot a model. Stricter where SkyRL goes wrong in silence: numbers that are not finite and older sampler paths are refused.
+ * Serves the part of the Tinker protocol that trainers use, as SkyRL 0.4 does: JSON, protocol buffers for gradients and samples, one slot a
+ * model. It is stricter where SkyRL silently goes wrong: it refuses numbers that are not finite, and older sampler paths.
  */
 export async function startTinkerServer(options: TinkerServerOptions): Promise<TinkerServer> {
   const { baseModel, directory, maxModels = 4, apiKey, reduction = 'row-mean', holdMs = 200 } = options
@@ -108,7 +108,7 @@ export async function startTinkerServer(options: TinkerServerOptions): Promise<T
     return { request_id: id }
   }
 
-  /** Work of one model, in the order of its requests. */
+  /** Runs work of one model in the order of its requests. */
   function inTurn(model: Model, name: string, work: () => Promise<Buffer | object>) {
     model.requests++
     const result = model.last.then(work)
@@ -197,7 +197,7 @@ export async function startTinkerServer(options: TinkerServerOptions): Promise<T
         {
           promptTokenIds: Int32Array.from(chunks.flatMap(({ tokens }) => tokens)),
           sampling,
-          // Sample i has the seed + i, so that requests whose seeds lie near draw the same.
+          // Sample i has the seed + i, so requests with close seeds draw the same tokens.
           random: { seed: seed! + index, task: '', sample: 0, turn: 0 },
           affinity: `${model.id}/${seed! + index}`,
         },

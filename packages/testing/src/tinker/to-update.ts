@@ -2,10 +2,10 @@ import { ppoClipGradient, type UpdateRequest } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 import type { ForwardBackwardCall } from './server-messages.ts'
 
-/** How losses of tokens are added up: the mean of rows, each divided by the sum of its weights; or the sum of all. */
+/** How losses of tokens are summed: the mean of rows, each divided by the sum of its weights, or the sum of all. */
 export type ServerReduction = 'row-mean' | 'sum'
 
-/** A request for a gradient, and the logprob of each target token when it came. */
+/** A request for a gradient, and the logprob of each target token at its arrival. */
 export interface AccumulatedCall extends ForwardBackwardCall {
   readonly logprobs: readonly Float32Array[]
 }
@@ -57,7 +57,7 @@ export function toUpdate(calls: readonly AccumulatedCall[], { adam, reduction }:
       provenance: { rollout: `row-${row}`, attempt: 0, taskId: `row-${row}`, sample: 0, turns: [0] },
     }),
   )
-  // A gradient of zeros is a step too, and a learner trains at least one token.
+  // A gradient of zeros is also a step, and a learner trains at least one token.
   if (samples.every(({ lossMask }) => !lossMask.includes(1))) samples[0]!.lossMask[1] = 1
   const { learning_rate, beta1, beta2, eps, weight_decay } = adam as Record<string, number>
   return {

@@ -6,7 +6,7 @@ import { examineRun, rowsOfStep } from './examine-run.ts'
 import type { TrainedRun, TrainerArithmetic } from './trained-run.ts'
 import { createTrainerExam, oneOddRewards, type TrainerExam } from './trainer-exam.ts'
 
-/** What the exam looks at; a trainer may be without some, for a reason. */
+/** Checks of the exam. A trainer may lack some, with a reason. */
 export const trainerChecks: Readonly<Record<TrainerCheck, string>> = {
   rows: 'its batch has the ids and masks of the episodes',
   gradients: 'what is masked has no gradient',
@@ -24,33 +24,33 @@ export const trainerChecks: Readonly<Record<TrainerCheck, string>> = {
   refusals: 'bad input is refused by name',
 }
 
-/** What a user may get wrong before training begins. */
+/** Errors that a user can make before training begins. */
 export type BadInput = 'unknownKey' | 'groupOfOne' | 'allRows' | 'missingPackage' | 'unreachable'
 
 export interface Refusal {
   readonly code: ErrorCode
-  /** What the message must name. */
+  /** Pattern that the message must match. */
   readonly message: RegExp
   train(): Promise<unknown>
 }
 
 export interface TrainerSubject extends TrainerArithmetic {
-  /** Which rows of an episode its batches hold. */
+  /** The rows of an episode that its batches hold. */
   readonly rows: RowSelection
   /**
    * Trains the exam from the same weights each time: all tasks in every step, one update a step, temperature 1, a checkpoint of every
    * step. Rejects as the trainer does.
    */
   train(exam: TrainerExam, options: TrainOptions): Promise<TrainedRun>
-  /** The same, killed once the first step has its checkpoint, and started again. */
+  /** The same, but killed when the first step has its checkpoint, and started again. */
   trainKilled?: TrainerSubject['train'] | undefined
-  /** How it refuses what is wrong; a sentence where that cannot be wrong with it. */
+  /** How it refuses each error; a sentence if the error is impossible with it. */
   readonly refusals: Readonly<Record<BadInput, Refusal | string>>
-  /** What it cannot show or do, with the reason. */
+  /** Checks that it cannot pass, with the reason. */
   readonly not?: Readonly<Partial<Record<TrainerCheck, string>>> | undefined
-  /** Milliseconds after which a rollout that hangs is given up in the exam of failures; one that does not must take less. 30,000 by default. */
+  /** Milliseconds after which a hanging rollout is given up in the exam of failures. Any other rollout must take less. Default 30,000. */
   readonly rolloutTimeoutMs?: number | undefined
-  /** Milliseconds that one training may take; 600,000 by default. */
+  /** Milliseconds that one training may take. Default 600,000. */
   readonly timeoutMs?: number | undefined
 }
 
@@ -58,13 +58,13 @@ export interface TrainOptions {
   readonly steps: number
   /** Milliseconds that a rollout may take. */
   readonly rolloutTimeoutMs?: number | undefined
-  /** Parts into which the batch of an update is cut, whose gradients are added up; one by default. */
+  /** Parts into which the batch of an update is split, whose gradients are summed. Default 1. */
   readonly microBatches?: number | undefined
-  /** In place of the group-relative ones. */
+  /** Replaces the group-relative advantages. */
   readonly advantage?: 'leave-one-out' | undefined
 }
 
-/** The exam that every trainer sits: what it trains is compared with the episodes, and with a reference in double precision. */
+/** The exam for every trainer. It compares the training with the episodes, and with a reference in double precision. */
 export function describeTrainer(name: string, subject: TrainerSubject): void {
   const { rows, advantageEpsilon, not = {}, rolloutTimeoutMs = 30_000, timeoutMs = 600_000 } = subject
 

@@ -16,17 +16,17 @@ import type { TrainedRun, TrainerArithmetic } from './trained-run.ts'
 import { cutTurn } from './trainer-exam.ts'
 
 /**
- * How far a trainer may be from the reference. Two trainers' advantages differ by their epsilons, from 1e-6 to 1e-4; logprobs in float32
- * are off by up to 1.2e-5 behind unlikely tokens.
+ * Largest differences between a trainer and the reference. Two trainers' advantages differ by their epsilons, from 1e-6 to 1e-4. Logprobs
+ * in float32 are off by up to 1.2e-5 after unlikely tokens.
  */
 const limits = { advantage: 5e-4, logprob: 3e-5, loss: 1e-5, cosine: 0.999, gap: 1e-4 }
 
 const commonEpsilon = 1e-4
 
-/** Rows of a step of the exam: the episode that forks has two. */
+/** Rows of a step of the exam. The episode that forks has two. */
 export const rowsOfStep = (rows: RowSelection) => (rows === 'all' ? 9 : 8)
 
-/** The checks of one training of the exam; each throws where the training fails it, and resolves to the figure that it compared. */
+/** The checks of one training of the exam. Each throws if the training fails it, and resolves to the figure that it compared. */
 export function examineRun(run: TrainedRun, arithmetic: TrainerArithmetic & { readonly rows: RowSelection }) {
   const { rows, advantageEpsilon } = arithmetic
   const references = new Map<number, ReferenceModel>()
@@ -34,7 +34,7 @@ export function examineRun(run: TrainedRun, arithmetic: TrainerArithmetic & { re
   const pairsOf = (step: number, epsilon = advantageEpsilon): RowPair[] =>
     run.batches.filter((batch) => batch.step === step).flatMap((batch) => pairRows(run, batch, rows, epsilon))
 
-  /** The model that sampled and trained a step; `null` where its weights are not to be had. */
+  /** The model that sampled and trained a step; `null` if its weights are not available. */
   async function referenceOf(step: number): Promise<ReferenceModel | null> {
     const directory = run.weights[step - 1] ?? null
     if (directory === null) return null
@@ -110,7 +110,7 @@ export function examineRun(run: TrainedRun, arithmetic: TrainerArithmetic & { re
         largest = Math.max(largest, sampled ?? 0, gap ?? 0)
         expect(largest, `logprobs of step ${step}`).toBeLessThanOrEqual(limits.gap)
       }
-      // The check sees what it is there for: a token in another's place, and an engine that was not given new weights.
+      // The check finds the errors that it is for: a token in another's place, and an engine that was not given new weights.
       const [begin, next] = [await referenceOf(1), await referenceOf(2)]
       const power = (pairs: readonly RowPair[]) => logprobDifferences(pairs, begin!).sampled
       if (begin) expect(power(withShiftedToken(pairsOf(1))), 'with a token shifted').toBeGreaterThan(limits.gap)

@@ -6,7 +6,10 @@ export interface Matrix {
   readonly gradient: Float64Array
 }
 
-/** The operations of a transformer in double precision, and their derivatives in reverse: slow, short, and written without regard to any kernel. */
+/**
+ * The operations of a transformer in double precision, and their derivatives in reverse. They are slow, short, and independent of any
+ * kernel.
+ */
 export function createTape() {
   const steps: (() => void)[] = []
 
@@ -131,7 +134,7 @@ export function createTape() {
     return out
   }
 
-  /** Causal attention; query heads share the key heads in equal groups. */
+  /** Causal attention. Query heads share the key heads in equal groups. */
   function attend(q: Matrix, k: Matrix, v: Matrix, headDim: number): Matrix {
     const heads = q.columns / headDim
     const shared = heads / (k.columns / headDim)
@@ -206,7 +209,7 @@ export function createTape() {
     rotate,
     attend,
     logprobs,
-    /** Adds what follows from the gradients of outputs to those of everything that they were made of; once. */
+    /** Adds the gradients of outputs to those of all their inputs. It may be called once. */
     backward() {
       for (const step of steps.splice(0).reverse()) step()
     },

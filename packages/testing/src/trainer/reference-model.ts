@@ -5,7 +5,7 @@ import { createTape, type Matrix } from './float64-tape.ts'
 /** Weights by their names in the folder. */
 export type Weights = ReadonlyMap<string, Matrix>
 
-/** A Qwen3 model in double precision: what a trainer's logprobs, loss and gradient are compared with. */
+/** A Qwen3 model in double precision, with which a trainer's logprobs, loss and gradient are compared. */
 export interface ReferenceModel {
   readonly weights: Weights
   /** Logprob of each token after those before it; 0 for the first. */
@@ -64,7 +64,7 @@ export async function readReferenceModel(directory: string, temperature = 1): Pr
   }
 }
 
-/** The tensors of `model.safetensors` (https://github.com/huggingface/safetensors) as doubles; a vector is one row. */
+/** The tensors of `model.safetensors` (https://github.com/huggingface/safetensors) as doubles. A vector is one row. */
 export async function readWeights(directory: string): Promise<Weights> {
   const bytes = await readFile(join(directory, 'model.safetensors'))
   const start = 8 + Number(bytes.readBigUInt64LE(0))

@@ -1,48 +1,48 @@
 import type { LossAggregation } from '@aworld-train/core'
 import type { Episode } from '@aworld-train/protocol'
 
-/** One row as a trainer trained it, without padding: prompt and response as one, all arrays of one length. */
+/** One row of a training, without padding: prompt and response together, with all arrays of equal length. */
 export interface TrainedRow {
   readonly tokenIds: readonly number[]
-  /** 1 where a token is trained. */
+  /** 1 for trained tokens. */
   readonly mask: readonly number[]
   /** 0 outside the mask. */
   readonly advantages: readonly number[]
-  /** As the loss had them, 0 outside the response; `null` where the trainer does not show them. */
+  /** The loss's logprobs, 0 outside the response; `null` if the trainer does not show them. */
   readonly logprobs: readonly number[] | null
-  /** Derivative of the loss by each logprob; `null` where the trainer does not show it. */
+  /** Derivative of the loss by each logprob; `null` if the trainer does not show it. */
   readonly gradients: readonly number[] | null
 }
 
 /** The batch of one update. */
 export interface TrainedBatch {
-  /** From 1. */
+  /** Counted from 1. */
   readonly step: number
-  /** `null` where the trainer does not show it. */
+  /** `null` if the trainer does not show it. */
   readonly loss: number | null
   readonly rows: readonly TrainedRow[]
 }
 
-/** What a training has left, in all its starts together. */
+/** The results of a training over all its starts. */
 export interface TrainedRun {
-  /** Episodes of training with the step that they were made for. */
+  /** Episodes of training, each with its step. */
   readonly episodes: readonly { readonly step: number; readonly episode: Episode }[]
-  /** Of every completed step its batch; one update a step. */
+  /** The batch of every completed step, with one update a step. */
   readonly batches: readonly TrainedBatch[]
-  /** Completed steps, in their order. */
+  /** Completed steps, in order. */
   readonly steps: readonly number[]
   readonly ledger: { readonly sampled: number; readonly trained: number; readonly unexplained: number }
-  /** Folders in the form of Hugging Face by step, 0 for what the training began with; `null` where the weights are not to be had. */
+  /** Folders in the form of Hugging Face by step; 0 is the starting model. `null` if the weights are not available. */
   readonly weights: readonly (string | null)[]
-  /** A group with a failed rollout is replaced by another one, so that nothing of it is trained. */
+  /** Whether another group replaces a group with a failed rollout, so that nothing of it is trained. */
   readonly replacesGroups?: boolean | undefined
 }
 
-/** How a trainer adds up a batch, which the reference takes over. */
+/** How a trainer sums a batch. The reference does the same. */
 export interface TrainerArithmetic {
-  /** What is added to the standard deviation (n - 1) of a group's rewards. */
+  /** Added to the standard deviation (n - 1) of a group's rewards. */
   readonly advantageEpsilon: number
   readonly lossMean: LossAggregation
-  /** Added to the root of Adam's second moment; no weight decay, no clipping. */
+  /** Added to the root of Adam's second moment. There is no weight decay and no clipping. */
   readonly adamEpsilon: number
 }

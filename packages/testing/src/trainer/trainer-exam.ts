@@ -1,8 +1,8 @@
 import type { AgentTask } from '@aworld-train/protocol'
 
-/** What an agent of the exam uses of its rollout; that of AWorld Train has it. */
+/** The part of a rollout that an agent of the exam uses. The context of AWorld Train has it. */
 export interface ExamContext {
-  /** Key of the rollout; its last part counts the samples of a task. */
+  /** Key of the rollout. Its last part numbers the samples of a task. */
   readonly rollout: string
   readonly baseUrl: string
   readonly apiKey: string
@@ -10,7 +10,7 @@ export interface ExamContext {
   readonly signal: AbortSignal
 }
 
-/** What every trainer trains in its exam: two tasks, four episodes of each in a step. */
+/** The exam's training, equal for every trainer: two tasks, four episodes of each in a step. */
 export interface TrainerExam {
   agent(task: AgentTask, context: ExamContext): Promise<string>
   readonly trainDataset: readonly ExamTask[]
@@ -26,33 +26,33 @@ export interface ExamTask {
   readonly answer: string
 }
 
-/** Fixed rewards by task and sample. Every group has a variance, and no two groups or halves of groups have one mean. */
+/** Fixed rewards by task and sample. Every group has a variance, and no two groups or halves of groups have equal means. */
 const examRewards: ExamRewards = { first: [0, 1, 0.25, 0.5], second: [1, 0.2, 0, 0] }
 
-/** Groups in which one sample differs from the others, which are alike. */
+/** Groups in which one sample differs from the others, which are equal. */
 export const oneOddRewards: ExamRewards = { first: [1, 1, 1, 0], second: [0, 0, 0, 1] }
 
 type ExamRewards = Readonly<Record<string, readonly number[]>>
 
 const samplesPerPrompt = 4
-/** Tokens in which the last turn ends by itself: an episode that is cut there has no answer, and so another reward. */
+/** Tokens within which the last turn ends by itself. An episode that is cut there has no answer, and so another reward. */
 const lastTurn = 48
-/** Tokens in which no turn ends by itself: the shortest answer of the exam's model is a word, a token, and its end. */
+/** Tokens within which no turn ends by itself: the shortest answer of the exam's model is a word, which is a token, and its end. */
 export const cutTurn = 1
-/** Stop texts of which a turn's first token has one, so that the turn has no text. */
+/** All printable characters as stop texts. The first token of a turn contains one of them, so that the turn has no text. */
 const everyCharacter = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index))
 
 /** A rollout's key without its sample. */
 export const groupOf = (rollout: string) => rollout.slice(0, rollout.lastIndexOf('/'))
 
-/** The second task's question as one of its samples asks it. */
+/** The second task's question in the words of one of its samples. */
 const otherWords = 'Which has the higher period, tin or argon?'
 
-/** What an agent does in place of its two turns. */
+/** Behaviour of an agent in place of its two turns. */
 export type ExamFault = 'throws' | 'hangs' | 'not-a-number'
 
 export interface TrainerExamOptions {
-  /** Samples that fail, by task; every rollout where `all` is named. */
+  /** Samples that fail, by task; every rollout if `all` is named. */
   readonly faults?: Readonly<Record<string, Readonly<Record<number, ExamFault>>>> | 'all'
   readonly rewards?: ExamRewards
   /** The first turn of the last sample of the first task has a token and no text. */
@@ -60,9 +60,9 @@ export interface TrainerExamOptions {
 }
 
 /**
- * Two groups of four episodes with two turns each. The second sample of the second task forks after its first turn; the third
- * sample of the first task has its first turn cut; the third of the second asks in other words than its group. Only what is sampled
- * differs from step to step.
+ * Two groups of four episodes with two turns each. The second sample of the second task forks after its first turn. The third sample of the
+ * first task has its first turn cut. The third of the second asks in other words than its group. Only the sampled tokens differ between
+ * steps.
  */
 export function createTrainerExam({ faults = {}, rewards = examRewards, hasEmptyTurn = false }: TrainerExamOptions = {}): TrainerExam {
   const firstGroups = new Map<string, string>()
@@ -70,7 +70,7 @@ export function createTrainerExam({ faults = {}, rewards = examRewards, hasEmpty
     async agent(task, { rollout, baseUrl, apiKey, model, signal }) {
       const index = Number(rollout.split('/').at(-1))
       const sample = index % samplesPerPrompt
-      // What replaces a failed rollout counts on in its group, or is in another group, and has no fault.
+      // A replacement of a failed rollout continues the numbers of its group, or is in another group, and has no fault.
       const group = groupOf(rollout)
       if (!firstGroups.has(task.id)) firstGroups.set(task.id, group)
       const isFirst = firstGroups.get(task.id) === group
