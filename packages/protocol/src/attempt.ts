@@ -59,7 +59,7 @@ export const AttemptOutcome = z.strictObject({
   /** The first lost tool server or refused lease. */
   environmentFailure: ErrorRecord.nullable(),
   edges: z.array(AgentEdge),
-  /** In the order of their begin. */
+  /** In the order in which they began. */
   toolCalls: z.array(ExecutedToolCall),
   /** Tool calls that had failed when the agent ended, and those that no server answered. */
   toolErrors: z.int().min(0),

@@ -26,7 +26,7 @@ export const WorkerHello = z.strictObject({
   /** Unique among the workers of a coordinator. */
   name,
   /**
-   * This start of the worker, or its state since it gave its attempts up. Attempts that an earlier incarnation of the same name was
+   * This start of the worker. It changes when the worker gives its attempts up. Attempts that an earlier incarnation of the same name was
    * assigned are lost.
    */
   incarnation: name,

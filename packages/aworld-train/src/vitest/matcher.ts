@@ -42,7 +42,7 @@ export function wrongSubject(matcher: string, wanted: string, received: unknown)
 
 const keysOf = (value: object) => Object.keys(value).slice(0, 5).join(', ') || 'no keys'
 
-/** Every turn of an episode's own attempt, in the order of their begin. */
+/** Every turn of an episode's own attempt, in the order in which they began. */
 export function turnsOf({ attempt, trajectories }: Episode): Turn[] {
   const turns = trajectories.flatMap((trajectory) => trajectory.turns.filter((turn) => turn.attempt === attempt))
   return turns.sort((a, b) => a.timing.startedAt - b.timing.startedAt || a.index - b.index)

@@ -116,7 +116,7 @@ function lossFunction(loss: LossDefinition, isRatio: boolean): Pick<LossRequest,
   return { lossFunction: 'ppo', lossConfig: { clip_low_threshold: 1 - loss.clipLow, clip_high_threshold: 1 + loss.clipHigh } }
 }
 
-/** A server takes NaN without a word, and the next model in its slot is NaN too. */
+/** Throws for numbers that are not finite. A server accepts NaN silently, and then the next model in its slot is NaN too. */
 function checkFinite(rows: readonly SentRow[], samples: readonly TrainingSample[], { kind }: LossDefinition): void {
   for (const { members, wire } of rows) {
     const bad = Object.entries(wire.inputs).find(([, values]) => !values.every(Number.isFinite))

@@ -83,7 +83,7 @@ export function workerCommand({ token }: ExecutorSettings, { url, agent }: { rea
 }
 
 export interface OpenExecutorOptions extends StartWorkersOptions {
-  /** The gateway listens there, and so does the server that workers connect to. */
+  /** Address of the gateway and of the server that workers connect to. */
   readonly listener?: Listener | undefined
 }
 

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { planStart } from './plan-start.ts'
 import type { PythonTrainingPlan } from './training-plan.ts'
 
-/** A plan for a training with a framework, written and checked but not started. */
+/** The report on a training with a framework that was written and checked but not started. */
 export interface DryRunReport {
   /** A folder with the files of a run. The next dry run of this name replaces it. */
   readonly path: string

@@ -4,7 +4,7 @@ import { type ReferenceModel, readReferenceModel, readWeights } from './referenc
 import type { TrainedBatch, TrainedRow, TrainedRun, TrainerArithmetic } from './trained-run.ts'
 import { groupOf } from './trainer-exam.ts'
 
-/** A row that an episode gives, with what the reference says of it. */
+/** A row of an episode, with the reference's values for it. */
 interface ExpectedRow extends TrainerRow {
   readonly rollout: string
   readonly advantage: number
@@ -34,7 +34,7 @@ export function expectedAdvantage(reward: number, rewards: readonly number[], no
   return (reward - mean) / (Math.sqrt(variance) + normalization)
 }
 
-/** The rows that the episodes of a step give, failed ones left out; advantages by the group of a task, whatever the order. */
+/** The rows of a step's episodes without the failed ones. Advantages are by the group of a task, in any order. */
 function expectedRows(run: TrainedRun, step: number, rows: RowSelection, normalization: Normalization): ExpectedRow[] {
   const episodes = run.episodes.filter((each) => each.step === step).map(({ episode }) => episode)
   const made = episodes.map((episode) => toTrainerRows(episode, { rows, limits: unlimited, evaluation: false, reward: 'service' }))

@@ -106,7 +106,7 @@ function output({ run, fill, keys }: DerivationContext): void {
   fill('trainer.default_local_dir', join(run.path, 'checkpoints'), 'the run directory')
 }
 
-/** Ends a run like the engine in the box does: it leaves a model and a result on the test data. */
+/** Makes a run end like that of the engine in the box, with a model and a result on the test data. */
 function ends({ run, fill, value, isSet, notes }: DerivationContext): void {
   const prompts = Number(value('data.train_batch_size'))
   const total = value('trainer.total_training_steps')

@@ -83,7 +83,7 @@ function workerOverrides(environment: Readonly<Record<string, string>>, ownVaria
   )
 }
 
-/** A folder with a short path. The path of a socket has at most 107 bytes, and Ray's (2.60) take 90 below the folder of its session. */
+/** The folder, or `/tmp` if its path is too long: a socket's has at most 107 bytes, and Ray's (2.60) take 90 below the session's folder. */
 export function shortTemporary(folder: string): string {
   return Buffer.byteLength(folder) + 90 <= 107 ? folder : '/tmp'
 }

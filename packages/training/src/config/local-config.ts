@@ -8,7 +8,7 @@ import { longestMs, Port, PublicUrl, TlsFiles } from './listener.ts'
 
 const fraction = z.number().min(0).max(1)
 
-/** The shares of kinds in the draws of a step. */
+/** How many draws of a step come from each kind. */
 export const Stratify = z.strictObject({
   key: z.string().min(1).describe('Column of the rows whose value is the kind of a task.'),
   counts: z
