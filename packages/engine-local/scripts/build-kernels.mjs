@@ -21,11 +21,24 @@ for (const [name, features] of Object.entries(variants)) {
   const { error, stdout, stderr } = await asc.main(
     [
       'assembly/index.ts',
-      ...['--baseDir', home, '--outFile', fresh],
-      ...['--runtime', 'stub', '--enable', features, '--importMemory', '--noExportMemory', '--sharedMemory'],
-      // The least and the most an import may have; the host makes a memory of exactly the size that the layout asks for.
-      ...['--initialMemory', '1', '--maximumMemory', '65536'],
-      ...['-O3', '--noAssert'],
+      '--baseDir',
+      home,
+      '--outFile',
+      fresh,
+      '--runtime',
+      'stub',
+      '--enable',
+      features,
+      '--importMemory',
+      '--noExportMemory',
+      '--sharedMemory',
+      // These are the bounds of an import. The host makes a memory of exactly the size in the layout.
+      '--initialMemory',
+      '1',
+      '--maximumMemory',
+      '65536',
+      '-O3',
+      '--noAssert',
     ],
     { stdout: asc.createMemoryStream(), stderr: asc.createMemoryStream() },
   )
