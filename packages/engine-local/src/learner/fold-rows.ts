@@ -128,7 +128,7 @@ function compareRows(a: Int32Array, b: Int32Array): number {
 }
 
 /** Largest distance of a cut from its goal, in parts of a shard, that saves forwarding tokens twice. */
-const cutSlack = 1 / 8
+const cutSlack = 1 / 4
 
 /**
  * First row of each shard. Shards are contiguous rows with about equal tokens, cut where the fewest tokens are forwarded twice. The result
