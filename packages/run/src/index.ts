@@ -104,7 +104,7 @@ export {
   type ModuleConfigParts,
   type ModulePlan,
   type ModulePlanParts,
-  type ModuleSettings,
+  ModuleSettings,
   type RenderedTerms,
   type ResponseTokens,
   toModuleConfig,

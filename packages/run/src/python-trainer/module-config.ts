@@ -8,16 +8,25 @@ import {
   type KeyTree,
   type OwnConfig,
   type Stratify,
-  type TrainerSettings,
+  TrainerSettings,
   type TrainerSource,
 } from '@aworld-train/training'
+import { z } from 'zod'
 import { contextLengthOf } from './plan-start.ts'
 
-/** Our side of a run with a framework that is a module of the bridge. */
-export interface ModuleSettings extends TrainerSettings {
-  /** Longest prompt in tokens. `null`: the model's context less the longest response. */
-  readonly maxPromptTokens: number | null
-}
+/** Our side of a run with a framework that is a module of the bridge: the block `aworldTrain` of its configuration. */
+export const ModuleSettings = TrainerSettings.extend({
+  rows: TrainerSettings.shape.rows.unwrap().default('last'),
+  maxPromptTokens: z
+    .int()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Longest prompt in tokens. A longer one gives no row. `null` allows what the longest response leaves of the context of the model.',
+    ),
+})
+export type ModuleSettings = z.infer<typeof ModuleSettings>
 
 /** A configuration for a framework that is started as a module of the bridge. */
 export interface ModuleConfig<Settings extends ModuleSettings = ModuleSettings> extends TrainerConfig<Settings> {

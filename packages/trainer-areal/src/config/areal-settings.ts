@@ -1,17 +1,8 @@
-import { TrainerSettings } from '@aworld-train/training'
+import { ModuleSettings } from '@aworld-train/run'
 import { z } from 'zod'
 
 /** Our side of a run with AReaL: the block `aworldTrain` of a configuration. */
-export const ArealSettings = TrainerSettings.extend({
-  rows: TrainerSettings.shape.rows.unwrap().default('last'),
-  maxPromptTokens: z
-    .int()
-    .min(1)
-    .nullable()
-    .default(null)
-    .describe(
-      'Longest prompt in tokens. A longer one gives no row. `null` allows what the longest response leaves of the context of the model.',
-    ),
+export const ArealSettings = ModuleSettings.extend({
   keepCheckpoints: z
     .int()
     .min(1)

@@ -1,16 +1,5 @@
-import { TrainerSettings } from '@aworld-train/training'
-import { z } from 'zod'
+import { ModuleSettings } from '@aworld-train/run'
 
 /** Our side of a run with TRL: the block `aworldTrain` of a configuration. */
-export const TrlSettings = TrainerSettings.extend({
-  rows: TrainerSettings.shape.rows.unwrap().default('last'),
-  maxPromptTokens: z
-    .int()
-    .min(1)
-    .nullable()
-    .default(null)
-    .describe(
-      'Longest prompt in tokens. A longer one gives no row. `null` allows what the longest response leaves of the context of the model.',
-    ),
-})
-export type TrlSettings = z.infer<typeof TrlSettings>
+export const TrlSettings = ModuleSettings
+export type TrlSettings = ModuleSettings
