@@ -10,7 +10,7 @@ export { type AgentTokenCounts, createAgentTokens } from './ledger/agent-tokens.
 export { addCount, mergeCounts, type TokenCounts, totalCount } from './ledger/token-counts.ts'
 export { createLedger, type LedgerAccumulator } from './ledger/token-ledger.ts'
 export { checkRows, checkUpdate } from './loss/check-update.ts'
-export { lossWeights, maskedTokens, trainedLength } from './loss/loss-weights.ts'
+export { lossWeights, maskedTokens, trainedLength, trainedPositions } from './loss/loss-weights.ts'
 export { cispo, drGrpo, gspo } from './loss/losses.ts'
 export { aggregateLoss, type ClipRange, isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from './loss/policy-loss.ts'
 export { hasOwnLoss, meansByName, updateWithLoss } from './loss/update-with-loss.ts'

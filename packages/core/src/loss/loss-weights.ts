@@ -8,6 +8,11 @@ export function maskedTokens({ lossMask }: Pick<TrainingSample, 'lossMask'>): nu
   return tokens
 }
 
+/** Positions of the tokens of a sample that carry loss, ascending. */
+export function trainedPositions({ lossMask }: Pick<TrainingSample, 'lossMask'>): number[] {
+  return [...lossMask.keys()].filter((position) => lossMask[position] === 1)
+}
+
 /** Tokens of a sample up to its last trained one; what follows cannot change the loss. */
 export function trainedLength({ lossMask }: TrainingSample): number {
   return Math.max(1, lossMask.lastIndexOf(1) + 1)

@@ -2,7 +2,7 @@ import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { Learner, UpdateMetrics, UpdateRequest } from '../contracts/learner.ts'
 import type { PolicyLoss, PolicyLossRequest, PolicyLossRow, RowLoss } from '../contracts/policy-loss.ts'
 import { checkReference, checkScored } from './check-update.ts'
-import { lossWeights } from './loss-weights.ts'
+import { lossWeights, trainedPositions } from './loss-weights.ts'
 import { k3Divergence } from './policy-loss.ts'
 
 /**
@@ -19,7 +19,7 @@ export async function updateWithLoss(
   const ids = samples.map(({ tokenIds }) => tokenIds)
   const current = await learner.logprobs(ids, temperature)
   const trained = samples.flatMap((sample, index) => {
-    const positions = [...sample.lossMask.keys()].filter((position) => sample.lossMask[position] === 1)
+    const positions = trainedPositions(sample)
     const at = (values: Float32Array) => Float64Array.from(positions, (position) => values[position]!)
     return positions.length === 0 ? [] : [{ sample, index, positions, at }]
   })

@@ -1,4 +1,12 @@
-import { isClipped, type LossDefinition, lossWeights, maskedTokens, ppoClipLoss, type UpdateRequest } from '@aworld-train/core'
+import {
+  isClipped,
+  type LossDefinition,
+  lossWeights,
+  maskedTokens,
+  ppoClipLoss,
+  trainedPositions,
+  type UpdateRequest,
+} from '@aworld-train/core'
 import { TrainError, type TrainingSample } from '@aworld-train/protocol'
 import type { WireRow } from '../wire/messages.ts'
 import { mergeRows, type SampleTerms } from './merge-rows.ts'
@@ -141,9 +149,9 @@ export interface LossFigures {
 export function lossFigures({ loss, samples }: Pick<UpdateRequest, 'samples' | 'loss'>, logprobs: readonly Float32Array[]): LossFigures {
   const weights = lossWeights(samples, loss.aggregation)
   let [sum, clipped, negative, tokens] = [0, 0, 0, 0]
-  for (const [index, { lossMask, rolloutLogprobs, advantage }] of samples.entries()) {
-    const trained = [...lossMask.keys()].filter((at) => lossMask[at] === 1)
-    for (const [token, at] of trained.entries()) {
+  for (const [index, sample] of samples.entries()) {
+    const { rolloutLogprobs, advantage } = sample
+    for (const [token, at] of trainedPositions(sample).entries()) {
       const logprob = logprobs[index]![token]!
       tokens++
       negative -= logprob
