@@ -13,6 +13,7 @@ import {
   type Turn,
 } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
+import { emptyOutcome } from './empty-outcome.ts'
 import { traceHeadersOf } from './observe/rollout-spans.ts'
 import { recordedMessages } from './recorded-messages.ts'
 import { decideStop } from './stop-reason.ts'
@@ -120,12 +121,7 @@ function withoutOutcome(error: TrainError, startedAt: number): AttemptOutcome {
   return {
     end: { kind: 'abandoned' },
     aborted: error.toRecord(),
-    environmentFailure: null,
-    edges: [],
-    toolCalls: [],
-    toolErrors: 0,
-    functionCalls: 0,
-    problems: [],
+    ...emptyOutcome(),
     timing: { startedAt, endedAt: preciseNow() },
   }
 }

@@ -1,5 +1,6 @@
 import { type AttemptOutcome, errorMessage, TrainError, WorkerResult } from '@aworld-train/protocol'
 import { ZodError } from 'zod'
+import { emptyOutcome } from '../empty-outcome.ts'
 
 /** The outcome of an attempt that ended before its agent ran. */
 export function failedOutcome(error: TrainError): AttemptOutcome {
@@ -7,12 +8,7 @@ export function failedOutcome(error: TrainError): AttemptOutcome {
   return {
     end: { kind: 'threw', error: error.toRecord() },
     aborted: null,
-    environmentFailure: null,
-    edges: [],
-    toolCalls: [],
-    toolErrors: 0,
-    functionCalls: 0,
-    problems: [],
+    ...emptyOutcome(),
     timing: { startedAt: now, endedAt: now },
   }
 }
