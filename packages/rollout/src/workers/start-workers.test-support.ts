@@ -16,6 +16,19 @@ import { runWorker, type WorkerOptions } from './run-worker.ts'
 import { createWorkerPool, type WorkerPoolOptions } from './worker-pool.ts'
 import type { WorkerPoolLimits } from './worker-pool-limits.ts'
 
+/** The outcome of an agent that answered "yes" and called no tool. */
+export const outcome = {
+  end: { kind: 'answered', answer: 'yes', messages: [] },
+  aborted: null,
+  environmentFailure: null,
+  edges: [],
+  toolCalls: [],
+  toolErrors: 0,
+  functionCalls: 0,
+  problems: [],
+  timing: { startedAt: 1, endedAt: 2 },
+}
+
 /** Token of workers. */
 export const token = 'secret'
 /** Token of clients. */
