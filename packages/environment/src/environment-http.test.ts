@@ -34,7 +34,7 @@ async function startServer(flags: readonly string[]): Promise<{ url: string; chi
 }
 
 function environment(): Environment {
-  const created = createEnvironment({ startTimeoutMs: 5_000, graceMs: 300 })
+  const created = createEnvironment({ startTimeoutMs: 60_000, graceMs: 10_000 })
   cleanups.push(() => created.close())
   return created
 }
@@ -60,7 +60,7 @@ describe.each(['modern', 'sessions'])('a server over HTTP, %s', (mode) => {
 
   it('gives up a slow call at the deadline of its configuration, and goes on', async () => {
     const { url } = await startServer(['--http', mode])
-    const lease = await openLease(environment(), 'a', { url, timeout: 0.3 })
+    const lease = await openLease(environment(), 'a', { url, timeout: 2 })
     await expect(call(lease, 'hang')).rejects.toMatchObject({ code: 'TOOL_TIMEOUT' })
     expect((await call(lease, 'echo', { text: 'on' })).content).toBe('on')
     await expect(call(lease, 'hang', {}, AbortSignal.timeout(50))).rejects.toThrow('timeout')
@@ -74,7 +74,7 @@ describe.each(['modern', 'sessions'])('a server over HTTP, %s', (mode) => {
 
   it('refuses an answer that is too long, and goes on', async () => {
     const { url } = await startServer(['--http', mode])
-    const lease = await openLease(environment(), 'a', { url, timeout: 5 })
+    const lease = await openLease(environment(), 'a', { url, timeout: 60 })
     for (const bytes of [2_000_000, 100_000_000]) {
       expect(await call(lease, 'big', { bytes })).toEqual({ content: expect.stringContaining('TOOL_RESULT_INVALID'), isError: true })
     }
@@ -158,7 +158,7 @@ describe('a request to a remote server', () => {
     const impatient = createEnvironment({ startTimeoutMs: 300, graceMs: 300 })
     cleanups.push(() => impatient.close())
     await expect(openLease(impatient, 'a', { url })).rejects.toMatchObject({ message: expect.stringContaining('within 0.3 s') })
-    expect((await (await openLease(impatient, 'b', { url, timeout: 20 })).tools.list()).length).toBeGreaterThan(0)
+    expect((await (await openLease(impatient, 'b', { url, timeout: 60 })).tools.list()).length).toBeGreaterThan(0)
   })
 })
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { isAlive, within } from './testing/process-state.ts'
+import { isAlive } from './testing/process-state.ts'
 
 const index = new URL('./index.ts', import.meta.url)
 const script = fileURLToPath(new URL('./testing/tool-server.ts', import.meta.url))
@@ -36,6 +36,6 @@ it.each([
   const [code, endedBy] = await exited
   expect(code).toBe(expected)
   if (expected === null) expect(endedBy).toBe(signal)
-  expect(await within(2000, () => !isAlive(pid))).toBe(true)
+  await expect.poll(() => isAlive(pid)).toBe(false)
   expect(existsSync(directory)).toBe(false)
 })

@@ -15,7 +15,7 @@ let folder = ''
 let environment = createEnvironment()
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'rollout-lease-'))
-  environment = createEnvironment({ baseDirectory: folder, warmProcesses: 0, graceMs: 500, startTimeoutMs: 10_000 })
+  environment = createEnvironment({ baseDirectory: folder, warmProcesses: 0, graceMs: 500, startTimeoutMs: 60_000 })
 })
 afterEach(async () => {
   await environment.close()
@@ -109,8 +109,8 @@ describe("a rollout's workspace", () => {
 
   it('ends a command of the set-up that does not end', async () => {
     const hasty = createEnvironment({ warmProcesses: 0, startTimeoutMs: 2_000 })
-    const lease = hasty.lease({ rollout: 'r', attempt: 0, sample: 0, task: { id: 't', setup: { commands: ['sleep 30'] } } })
-    await expect(toolsOf(lease, 'agent', { test: server() })).rejects.toThrow(/ended with no end within 2 s/)
+    const lease = hasty.lease({ rollout: 'r', attempt: 0, sample: 0, task: { id: 't', setup: { commands: ['sleep 600'] } } })
+    await expect(toolsOf(lease, 'agent', { test: { ...server(), timeout: 60 } })).rejects.toThrow(/ended with no end within 2 s/)
     await hasty.close()
   })
 })

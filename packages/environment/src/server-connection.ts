@@ -63,6 +63,7 @@ export async function openConnection(
   signal.throwIfAborted()
   const era = context.eras.get(definition.identity)
   const jail = definition.kind === 'stdio' && definition.jail ? await context.jail(definition) : null
+  signal.throwIfAborted()
   const first = createLink(definition, place, context, jail)
   try {
     return await connect(definition, first, context, era, signal)

@@ -65,18 +65,19 @@ export class StdioTransport implements Transport {
     const started = Promise.withResolvers<void>()
     const child = spawn()
     const { stdin, stdout, stderr } = child as ChildProcessWithoutNullStreams
+    // The process runs before it is announced, and may have to be ended by then.
+    if (child.pid !== undefined) {
+      this.#child = child
+      this.#wasStarted = true
+      this.#ending = 'still runs'
+      guard.addProcess(child.pid)
+    }
     child.once('error', (error) => {
       this.#ending = `could not be started (${error.message})`
       this.#exited.resolve()
       started.reject(error)
     })
-    child.once('spawn', () => {
-      this.#child = child
-      this.#wasStarted = true
-      this.#ending = 'still runs'
-      guard.addProcess(child.pid!)
-      started.resolve()
-    })
+    child.once('spawn', started.resolve)
     child.once('exit', (code, signal) => {
       this.#ending = signal ? `was ended by ${signal}` : `exited with code ${code}`
       this.#child = null

@@ -1,7 +1,6 @@
+import { existsSync, readFileSync } from 'node:fs'
+
 export { isRunning as isAlive } from '@aworld-train/core'
 
-/** Waits until `done` is true, at most `ms` milliseconds. Resolves to its last value. */
-export async function within(ms: number, done: () => boolean): Promise<boolean> {
-  for (const end = Date.now() + ms; !done() && Date.now() < end; ) await new Promise((resolve) => setTimeout(resolve, 10))
-  return done()
-}
+/** Ids in the log of tool servers. A server that is ended while it starts may leave an empty log, or none. */
+export const pidsIn = (log: string): number[] => (existsSync(log) ? readFileSync(log, 'utf8') : '').split('\n').filter(Boolean).map(Number)
