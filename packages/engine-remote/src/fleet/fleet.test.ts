@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { quickFleet, send } from '../testing/fleet-calls.ts'
 import { type Route, sendJson, type TestServer } from '../testing/http-server.ts'
 import { createToyVllm, type ToyServer } from '../testing/vllm-server.ts'
@@ -49,13 +49,13 @@ describe('places', () => {
     const { fleet, servers } = await serve(3, route)
     const rollouts = ['a', 'b', 'c', 'd', 'e', 'f']
     const first = rollouts.map((affinity) => send(fleet, { affinity }))
-    await vi.waitFor(() => expect(waiting()).toBe(6))
+    await expect.poll(() => waiting()).toBe(6)
     expect(servers.map(answered)).toEqual([2, 2, 2])
     open()
     const homes = (await Promise.all(first)).map(({ outcome }) => outcome.replica)
     for (let turn = 0; turn < 3; turn++) {
       const calls = rollouts.map((affinity) => send(fleet, { affinity }))
-      await vi.waitFor(() => expect(waiting()).toBe(6))
+      await expect.poll(() => waiting()).toBe(6)
       open()
       expect((await Promise.all(calls)).map(({ outcome }) => outcome.replica)).toEqual(homes)
     }
@@ -73,10 +73,10 @@ describe('places', () => {
     const { fleet } = await serve(1, route, { maxInFlight: 2 })
     const done: number[] = []
     const calls = [0, 1, 2, 3, 4].map((index) => send(fleet, { affinity: `${index}` }).then(() => done.push(index)))
-    await vi.waitFor(() => expect(waiting()).toBe(2))
+    await expect.poll(() => waiting()).toBe(2)
     expect(fleet.counts()).toMatchObject({ inFlight: 2, waiting: 3 })
     for (let index = 0; index < 5; index++) {
-      await vi.waitFor(() => expect(waiting()).toBeGreaterThan(0))
+      await expect.poll(() => waiting()).toBeGreaterThan(0)
       open(1)
     }
     await Promise.all(calls)
@@ -88,10 +88,10 @@ describe('places', () => {
     const { route, let: open, waiting } = gate()
     const { fleet } = await serve(1, route, { maxInFlight: 1, maxWaiting: 1 })
     const calls = [send(fleet), send(fleet)]
-    await vi.waitFor(() => expect(waiting()).toBe(1))
+    await expect.poll(() => waiting()).toBe(1)
     await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_RATE_LIMITED', message: expect.stringContaining('maxWaiting') })
     open()
-    await vi.waitFor(() => expect(waiting()).toBe(1))
+    await expect.poll(() => waiting()).toBe(1)
     open()
     await Promise.all(calls)
   })
@@ -100,7 +100,7 @@ describe('places', () => {
     const { route, let: open, waiting } = gate()
     const { fleet } = await serve(1, route, { maxInFlight: 1 })
     const first = send(fleet)
-    await vi.waitFor(() => expect(waiting()).toBe(1))
+    await expect.poll(() => waiting()).toBe(1)
     const controller = new AbortController()
     const second = send(fleet, { signal: controller.signal })
     const third = send(fleet)
@@ -108,7 +108,7 @@ describe('places', () => {
     await expect(second).rejects.toThrow('gone')
     open()
     await first
-    await vi.waitFor(() => expect(waiting()).toBe(1))
+    await expect.poll(() => waiting()).toBe(1)
     open()
     await third
     idle(fleet)
@@ -118,14 +118,14 @@ describe('places', () => {
     const { route, let: open, waiting } = gate()
     const { fleet, servers, events } = await serve(2, route)
     const first = send(fleet, { affinity: 'a' })
-    await vi.waitFor(() => expect(waiting()).toBe(1))
+    await expect.poll(() => waiting()).toBe(1)
     const [home, other] = servers as [ToyServer, ToyServer]
     let drained = false
     const drain = fleet.drain(home.url, new AbortController().signal).then(() => {
       drained = true
     })
     const second = send(fleet, { affinity: 'a' })
-    await vi.waitFor(() => expect(waiting()).toBe(2))
+    await expect.poll(() => waiting()).toBe(2)
     expect(drained).toBe(false)
     open()
     expect((await first).outcome.replica).toBe(home.url)
@@ -134,7 +134,7 @@ describe('places', () => {
     expect(events).toContainEqual({ type: 'replica-out', server: home.url, reason: 'draining' })
     fleet.restore(home.url)
     const third = send(fleet, { affinity: 'b' })
-    await vi.waitFor(() => expect(waiting()).toBe(1))
+    await expect.poll(() => waiting()).toBe(1)
     open()
     expect((await third).outcome.replica).toBe(home.url)
     idle(fleet)
@@ -144,12 +144,12 @@ describe('places', () => {
     const { route, let: open, waiting } = gate()
     const { fleet, servers } = await serve(2, route, { maxInFlight: 2 })
     const calls = [send(fleet, { affinity: 'a' }), send(fleet, { affinity: 'b' }), send(fleet, { affinity: 'a' })]
-    await vi.waitFor(() => expect(waiting()).toBe(3))
+    await expect.poll(() => waiting()).toBe(3)
     const home = servers.findIndex((server) => answered(server) === 2)
     const waiter = send(fleet, { affinity: 'a' })
     expect(fleet.counts()).toMatchObject({ inFlight: 3, waiting: 1 })
     void fleet.drain(servers[home]!.url, signal)
-    await vi.waitFor(() => expect(waiting()).toBe(4))
+    await expect.poll(() => waiting()).toBe(4)
     open()
     expect((await waiter).outcome.replica).toBe(servers[1 - home]!.url)
     await Promise.all(calls)
@@ -165,25 +165,30 @@ describe('a server that goes', () => {
     await home.die()
     // Idle sockets to it may still be open, and a call on one of them is a call on a closing socket.
     expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(other.url)
-    await vi.waitFor(() => expect(fleet.replicas()[0]!.out).toBe('unhealthy'))
+    await expect.poll(() => fleet.replicas()[0]!.out).toBe('unhealthy')
     expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(other.url)
     await home.rise()
-    await vi.waitFor(() => expect(fleet.replicas()[0]!.out).toBeNull(), { timeout: 3000 })
+    await expect.poll(() => fleet.replicas()[0]!.out).toBeNull()
     expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['replica-out', 'replica-back']))
     // The rollout stays on its new replica.
     expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(other.url)
     idle(fleet)
   })
 
-  test('alone is waited for, a while', async () => {
-    const { fleet, servers } = await serve(1, fine, { unavailableMs: 400 })
+  test('alone is waited for', async () => {
+    const { fleet, servers } = await serve(1, fine)
     const [only] = servers as [ToyServer]
     await only.die()
-    await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE' })
+    await expect.poll(() => fleet.replicas()[0]!.out).toBe('unhealthy')
     const early = send(fleet)
     await only.rise()
     expect((await early).text).toContain('fine')
-    await only.die()
+    idle(fleet)
+  })
+
+  test('alone is waited for a while only', async () => {
+    const { fleet, servers } = await serve(1, fine, { unavailableMs: 200 })
+    await servers[0]!.die()
     await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE' })
     await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE', message: expect.stringContaining('No server is well') })
     idle(fleet)
@@ -192,7 +197,7 @@ describe('a server that goes', () => {
   test('was not there at the start and comes later', async () => {
     const server = await createToyVllm()
     await server.die()
-    const fleet = await quickFleet([server.url], { unavailableMs: 5000 })
+    const fleet = await quickFleet([server.url])
     closers.push(
       () => fleet.close(),
       () => server.close(),
@@ -211,17 +216,17 @@ describe('a server that goes', () => {
     let sick = false
     const server = await createToyVllm()
     server.answer((request, response) => (sick && request.path === '/health' ? answer(request, response) : server.route(request, response)))
-    const fleet = await quickFleet([server.url], { probeIntervalMs: 30, probeTimeoutMs: 100 })
+    const fleet = await quickFleet([server.url], { probeIntervalMs: 30, probeTimeoutMs: 1_000 })
     closers.push(
       () => fleet.close(),
       () => server.close(),
     )
     sick = true
     const before = server.seen.filter(({ path }) => path === '/health').length
-    await vi.waitFor(() => expect(fleet.replicas()[0]!.out).toBe('unhealthy'))
+    await expect.poll(() => fleet.replicas()[0]!.out).toBe('unhealthy')
     expect(server.seen.filter(({ path }) => path === '/health').length - before).toBeGreaterThanOrEqual(3)
     sick = false
-    await vi.waitFor(() => expect(fleet.replicas()[0]!.out).toBeNull(), { timeout: 4000 })
+    await expect.poll(() => fleet.replicas()[0]!.out).toBeNull()
   })
 })
 
@@ -264,11 +269,11 @@ describe('a call', () => {
     for (let wave = 0; wave < 8; wave++) {
       const controller = new AbortController()
       const calls = [0, 1, 2, 3].map(() => send(fleet, { signal: controller.signal }))
-      await vi.waitFor(() => expect(answered(servers[0]!)).toBe(4 * (wave + 1)))
+      await expect.poll(() => answered(servers[0]!)).toBe(4 * (wave + 1))
       controller.abort(new Error('gone'))
       expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'rejected'])
     }
-    await vi.waitFor(() => expect(servers[0]!.aborted() - before).toBe(32))
+    await expect.poll(() => servers[0]!.aborted() - before).toBe(32)
     idle(fleet)
   })
 
@@ -308,7 +313,7 @@ describe('a call', () => {
       },
       new AbortController().signal,
     )
-    await vi.waitFor(() => expect(bytes).toBeGreaterThan(0))
+    await expect.poll(() => bytes).toBeGreaterThan(0)
     await sleep(30)
     expect(bytes).toBeLessThan(200_000)
     const pump = setInterval(() => resume(), 1)
@@ -321,7 +326,7 @@ describe('a call', () => {
 test('idle sockets are closed before the server would', async () => {
   const { fleet, servers } = await serve(1, fine, { keepAliveMs: 300, probeIntervalMs: 60_000 })
   await send(fleet)
-  await vi.waitFor(() => expect(servers[0]!.sockets()).toBe(0), { timeout: 3000 })
+  await expect.poll(() => servers[0]!.sockets()).toBe(0)
 })
 
 test('a server that keeps idle sockets for a shorter time is heeded', async () => {
@@ -329,7 +334,7 @@ test('a server that keeps idle sockets for a shorter time is heeded', async () =
   const { fleet, servers } = await serve(1, brief, { keepAliveMs: 60_000, probeIntervalMs: 60_000 })
   const probed = servers[0]!.sockets()
   await send(fleet)
-  await vi.waitFor(() => expect(servers[0]!.sockets()).toBe(probed), { timeout: 500 })
+  await expect.poll(() => servers[0]!.sockets()).toBe(probed)
 })
 
 test('a server that closes an idle socket unannounced is asked at once how it is', async () => {
@@ -343,7 +348,7 @@ test('a server that closes an idle socket unannounced is asked at once how it is
   const probes = () => servers[0]!.seen.filter(({ path }) => path === '/health').length
   const before = probes()
   sockets[0]!.destroy()
-  await vi.waitFor(() => expect(probes()).toBe(before + 1))
+  await expect.poll(() => probes()).toBe(before + 1)
 })
 
 const local = 'http://127.0.0.1:1'
@@ -378,7 +383,7 @@ test('a name at none of whose addresses a server listens is said to be refused',
 test('closing rejects what waits and what is in flight', async () => {
   const { fleet } = await serve(1, () => {}, { maxInFlight: 1 })
   const calls = [send(fleet), send(fleet)].map((call) => call.catch((error: unknown) => error))
-  await vi.waitFor(() => expect(fleet.counts()).toMatchObject({ inFlight: 1, waiting: 1 }))
+  await expect.poll(() => fleet.counts()).toMatchObject({ inFlight: 1, waiting: 1 })
   await fleet.close()
   for (const error of await Promise.all(calls)) expect(error).toMatchObject({ code: 'POLICY_UNAVAILABLE' })
   await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE' })

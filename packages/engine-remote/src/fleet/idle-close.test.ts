@@ -20,7 +20,8 @@ async function closing(afterMs: number, close: (socket: Socket) => unknown = (so
     if (afterMs === 0) close(socket)
     else setTimeout(close, afterMs, socket)
   })
-  const fleet = await quickFleet([server.url], { maxInFlight: 1, raceMs: 400, probeIntervalMs: 60_000, keepAliveMs: 60_000 })
+  const raceMs = afterMs === 0 ? 60_000 : afterMs / 2
+  const fleet = await quickFleet([server.url], { maxInFlight: 1, raceMs, probeIntervalMs: 60_000, keepAliveMs: 60_000 })
   return {
     fleet,
     calls: () => calls,

@@ -5,7 +5,7 @@ import { vllmKind } from '../vllm/vllm-kind.ts'
 
 /** A fleet with such quick probes that a test need not wait for them. */
 export const quickFleet = (replicas: readonly string[], options: Omit<FleetOptions, 'replicas'> = {}): Promise<Fleet> =>
-  createFleet(vllmKind(), { replicas, probeIntervalMs: 20, probeTimeoutMs: 500, unavailableMs: 200, ...options })
+  createFleet(vllmKind(), { replicas, probeIntervalMs: 20, probeTimeoutMs: 10_000, unavailableMs: 30_000, raceMs: 30_000, ...options })
 
 export interface Heard {
   readonly outcome: FleetOutcome

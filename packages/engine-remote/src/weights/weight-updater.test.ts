@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import type { RemoteTokenEngine } from '../engine/token-engine.ts'
 import type { FleetEvent } from '../fleet/fleet-types.ts'
 import { createSglangTokenEngine } from '../sglang/sglang-engines.ts'
@@ -27,7 +27,7 @@ async function open(kind: Kind, count = 2, limits: { unavailableMs?: number; pro
     model: toyModel,
     streamInterval: 1,
     probeIntervalMs: 20,
-    unavailableMs: 300,
+    unavailableMs: 30_000,
     ...limits,
     onEvent: (event: FleetEvent) => void events.push(event),
   }
@@ -94,13 +94,14 @@ describe.each<Kind>(['vllm', 'vllm-completions', 'sglang'])('an update of %s', (
 
   test('waits for calls in flight where they are drained, and holds new ones', async () => {
     const { engine, servers } = await open(kind, 1)
-    servers[0]!.state.delayMs = 5
+    servers[0]!.state.delayMs = 50
     const first = engine.generate(long(1), signal)
-    await vi.waitFor(() => expect(servers[0]!.state.running()).toBe(1))
+    await expect.poll(() => servers[0]!.state.running()).toBe(1)
     const update = createWeightUpdater({ fleet: engine.fleet }).publish({ version: 1, directory: '/weights-1' })
     await sleep(10)
     const second = engine.generate(long(2, 2), signal)
     expect(servers[0]!.state.label).toBe('default')
+    servers[0]!.state.delayMs = 0
     expect(await first).toMatchObject({ weightVersions: [{ fromToken: 0, version: 0 }] })
     await update
     expect(await second).toMatchObject({ weightVersions: [{ fromToken: 0, version: 1 }] })
@@ -109,9 +110,9 @@ describe.each<Kind>(['vllm', 'vllm-completions', 'sglang'])('an update of %s', (
 
   test('cuts calls in flight where they are aborted: what they sampled stays', async () => {
     const { engine, servers } = await open(kind, 1)
-    servers[0]!.state.delayMs = 5
+    servers[0]!.state.delayMs = 50
     const first = engine.generate(long(1), signal)
-    await vi.waitFor(() => expect(engine.sampledTokens()).toBeGreaterThan(2))
+    await expect.poll(() => engine.sampledTokens()).toBeGreaterThan(2)
     await createWeightUpdater({ fleet: engine.fleet, inFlight: 'abort' }).publish({ version: 1, directory: '/weights-1' })
     const { finishReason, tokenIds } = await first
     expect(finishReason).toEqual({ unified: 'aborted', raw: 'abort' })
@@ -121,10 +122,11 @@ describe.each<Kind>(['vllm', 'vllm-completions', 'sglang'])('an update of %s', (
 
   test('shows at its token in a call that is kept, or marks the call mixed', async () => {
     const { engine, servers } = await open(kind, 1)
-    servers[0]!.state.delayMs = 4
+    servers[0]!.state.delayMs = 50
     const call = engine.generate(long(1), signal)
-    await vi.waitFor(() => expect(engine.sampledTokens()).toBeGreaterThan(2))
+    await expect.poll(() => engine.sampledTokens()).toBeGreaterThan(2)
     await createWeightUpdater({ fleet: engine.fleet, inFlight: 'keep' }).publish({ version: 1, directory: '/weights-1' })
+    servers[0]!.state.delayMs = 0
     const { weightVersions, mixedVersions, tokenIds, logprobs } = await call
     if (kind === 'vllm-completions') {
       expect(weightVersions).toEqual([{ fromToken: 0, version: 0 }])
@@ -170,10 +172,8 @@ describe.each<Kind>(['vllm', 'vllm-completions', 'sglang'])('an update of %s', (
     await updater.publish({ version: 2, directory: '/weights-2' })
     const [first] = servers as [ToyServer, ToyServer]
     await first.restart()
-    await vi.waitFor(() => expect(events).toContainEqual({ type: 'replica-restarted', server: first.url, label: 'default' }), {
-      timeout: 3000,
-    })
-    await vi.waitFor(() => expect(engine.fleet.replicas()[0]!.out).toBeNull(), { timeout: 3000 })
+    await expect.poll(() => events).toContainEqual({ type: 'replica-restarted', server: first.url, label: 'default' })
+    await expect.poll(() => engine.fleet.replicas()[0]!.out).toBeNull()
     expect(first.state).toMatchObject({ weights: 2, label: '2' })
     idle(engine)
   })
@@ -218,11 +218,11 @@ describe('an update', () => {
     const { engine, servers } = await open('vllm')
     const [away] = servers as [ToyServer, ToyServer]
     await away.die()
-    await vi.waitFor(() => expect(engine.fleet.replicas()[0]!.out).toBe('unhealthy'), { timeout: 3000 })
+    await expect.poll(() => engine.fleet.replicas()[0]!.out).toBe('unhealthy')
     await createWeightUpdater({ fleet: engine.fleet }).publish({ version: 1, directory: '/weights-1' })
     expect(engine.fleet.replicas()[0]!.out).toBe('stale')
     await away.rise()
-    await vi.waitFor(() => expect(engine.fleet.replicas()[0]).toMatchObject({ out: null, weightVersion: 1 }), { timeout: 4000 })
+    await expect.poll(() => engine.fleet.replicas()[0]).toMatchObject({ out: null, weightVersion: 1 })
     expect(away.state.weights).toBe(1)
   })
 
@@ -252,8 +252,8 @@ describe('an update', () => {
     const { engine, servers } = await open('vllm', 1)
     const [server] = servers as [ToyServer]
     server.answer((request, response) => (request.path === '/collective_rpc' ? undefined : server.route(request, response)))
-    const update = createWeightUpdater({ fleet: engine.fleet, timeoutMs: 150 }).publish({ version: 1, directory: '/weights-1' })
-    const failed = expect(update).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE', message: expect.stringContaining('150 ms') })
+    const update = createWeightUpdater({ fleet: engine.fleet, timeoutMs: 2_000 }).publish({ version: 1, directory: '/weights-1' })
+    const failed = expect(update).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE', message: expect.stringContaining('2000 ms') })
     await sleep(20)
     const call = expect(engine.generate(toyCall(), signal)).rejects.toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
     await failed
@@ -264,13 +264,14 @@ describe('an update', () => {
 
   test('is given up with its signal', async () => {
     const { engine, servers } = await open('vllm', 1)
-    servers[0]!.state.delayMs = 5
+    servers[0]!.state.delayMs = 50
     const call = engine.generate(long(1), signal)
-    await vi.waitFor(() => expect(servers[0]!.state.running()).toBe(1))
+    await expect.poll(() => servers[0]!.state.running()).toBe(1)
     const controller = new AbortController()
     const update = createWeightUpdater({ fleet: engine.fleet }).publish({ version: 1, directory: '/weights-1' }, controller.signal)
     controller.abort(new Error('stop'))
     await expect(update).rejects.toThrow('stop')
+    servers[0]!.state.delayMs = 0
     await call
     idle(engine)
   })
@@ -294,7 +295,7 @@ test('a server that names other weights than were published is found out by the 
   await servers[0]!.restart()
   // Idle sockets of the old process may still be there. The call that meets one shows the restart.
   const call = () => engine.generate(toyCall(), signal).catch((error: unknown) => error)
-  await vi.waitFor(async () => expect(await call()).toMatchObject({ code: 'POLICY_STALE_WEIGHTS' }), { timeout: 3000 })
+  await expect.poll(async () => await call()).toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
 })
 
 test('a server that starts again under a call: what it answers is not taken for what was published', async () => {
@@ -303,13 +304,13 @@ test('a server that starts again under a call: what it answers is not taken for 
   await createWeightUpdater({ fleet: engine.fleet }).publish({ version: 3, directory: '/weights-3' })
   await engine.generate(toyCall(), signal)
   await server.restart()
-  server.state.delayMs = 20
+  server.state.delayMs = 100
   // No probe is due for a minute, so only the sockets that the old process closed show the restart.
   const error = await engine.generate(long(1, 12), signal).catch((cause: unknown) => cause)
   expect(error).toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
   expect(events.map(({ type }) => type)).toContain('replica-restarted')
   server.state.delayMs = 0
-  await vi.waitFor(async () => expect((await engine.generate(toyCall(), signal)).weightVersions).toEqual([{ fromToken: 0, version: 3 }]))
+  await expect.poll(async () => (await engine.generate(toyCall(), signal)).weightVersions).toEqual([{ fromToken: 0, version: 3 }])
   expect(server.state.weights).toBe(3)
 })
 
