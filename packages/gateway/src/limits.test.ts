@@ -42,9 +42,15 @@ test('the call that would pass maxSessionTokens is cut, later ones are refused',
 })
 
 test('parallel calls are cut together when their sum reaches maxSessionTokens', async () => {
-  await using started = await startGateway({ say: () => ({ text: 'abcdefghijklmnopqrstuvwxyz', pieceDelayMs: 1 }) })
+  const everyone = Promise.withResolvers<void>()
+  await using started = await startGateway({
+    say: () => ({ text: 'abcdefghijklmnopqrstuvwxyz', pieceDelayMs: 1, beforeToken: () => everyone.promise }),
+  })
   const session = started.gateway.open(sessionRequest({ maxSessionTokens: 20 }))
-  await Promise.all(Array.from({ length: 4 }, () => post(session.endpoint('agent'), { messages })))
+  const calls = Array.from({ length: 4 }, () => post(session.endpoint('agent'), { messages }))
+  await until(() => started.engine.inFlight() === 4)
+  everyone.resolve()
+  await Promise.all(calls)
   const turns = (await session.close())[0]!.turns
   expect(turns.reduce((sum, turn) => sum + turn.completionTokenIds.length, 0)).toBe(started.engine.sampledTokens())
   expect(started.engine.sampledTokens()).toBeGreaterThanOrEqual(20)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { openaiClient, post, sessionRequest, startGateway, until } from './testing/start-gateway.ts'
 
 const messages = [{ role: 'user' as const, content: 'Go on.' }]
-const short = { headersTimeoutMs: 100, requestTimeoutMs: 100, keepAliveTimeoutMs: 100 }
+const short = { headersTimeoutMs: 1_000, requestTimeoutMs: 1_000, keepAliveTimeoutMs: 1_000 }
 
 /** Opens a socket, writes `text` and collects what arrives until the other side closes. */
 function talk(url: string, text: string): { socket: Socket; received: () => string; closed: () => boolean } {
@@ -24,7 +24,7 @@ function talk(url: string, text: string): { socket: Socket; received: () => stri
 
 for (const stream of [false, true]) {
   test(`an answer may take longer than every timeout (${stream ? 'streamed' : 'whole'})`, async () => {
-    const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 400))
+    const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 1_500))
     await using started = await startGateway({
       say: () => ({ text: 'Late.', beforeToken: (index) => (index % 3 === 0 ? pause() : undefined) }),
       limits: short,

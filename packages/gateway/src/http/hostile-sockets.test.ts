@@ -97,7 +97,7 @@ test('requests on one socket are answered in order, also when they came in one p
 })
 
 test('a client that only drips its headers or its body is cut off in time, and others are served meanwhile', async () => {
-  const limits = { headersTimeoutMs: 150, requestTimeoutMs: 250, keepAliveTimeoutMs: 100 }
+  const limits = { headersTimeoutMs: 3_000, requestTimeoutMs: 4_000, keepAliveTimeoutMs: 1_000 }
   await using started = await startGateway({ ...open, limits })
   const path = pathOf(started)
   const sockets = Array.from({ length: 100 }, (_, index) =>
@@ -223,4 +223,4 @@ test('a thousand clients hang up in the middle of their streams, wave after wave
   expect(metrics).toContain(`outcome="client-closed",code=""} ${waves * clients}\n`)
   expect(metrics).toMatch(/\naworld_train_gateway_in_flight 0\n/)
   await expect.poll(async () => Number(/\naworld_train_gateway_sockets (\d+)/.exec(await gateway.metrics())?.[1])).toBeLessThan(4)
-}, 60_000)
+})

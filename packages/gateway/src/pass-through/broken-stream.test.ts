@@ -18,16 +18,17 @@ const bodies = {
   messages: { path: '/messages', body: { messages: [question], max_tokens: 64 } },
 } as const
 
-/** Asks for a stream and leaves when its text has `seen`. */
-async function askAndLeave(baseUrl: string, seen: RegExp, dialect: keyof typeof bodies = 'chat-completions'): Promise<void> {
+/** Asks for a stream and reads until its text has `seen`. Aborting what it resolves to leaves the stream. */
+async function askUntil(baseUrl: string, seen: RegExp, dialect: keyof typeof bodies = 'chat-completions'): Promise<AbortController> {
   const { path, body } = bodies[dialect]
   const abort = new AbortController()
   const init = { method: 'POST', body: JSON.stringify({ ...body, stream: true }), signal: abort.signal }
   const response = await fetch(baseUrl + path, init)
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   for (let text = ''; !seen.test(text); ) text += (await reader.read()).value
-  abort.abort()
+  return abort
 }
+const askAndLeave = async (...asked: Parameters<typeof askUntil>) => (await askUntil(...asked)).abort()
 
 test('what had come of a stream whose client left is an abandoned turn, which counts, in every dialect', async () => {
   await using started = await startChatGateway((_, index) => (index % 2 === 0 ? halfWay('79, of course', 4) : '79'))
@@ -72,14 +73,11 @@ test('a session that closes keeps what its streams had, also where its turns are
   await using started = await startChatGateway(() => halfWay('79, of course', 3))
   const durable: Turn[] = []
   const session = started.gateway.open(sessionRequest({ onTurn: async (_agent, turn) => void durable.push(turn) }))
-  const call = post(session.endpoint('agent'), { messages: [question], stream: true })
-  await until(() => started.server.calls.length === 1)
-  await new Promise((resolve) => setTimeout(resolve, 30))
+  await askUntil(session.endpoint('agent').baseUrl, /","/)
   const [{ turns }] = (await session.close()) as [Trajectory]
   const finishReason = { unified: 'aborted', raw: 'session-closed' }
   expect(turns).toMatchObject([{ delivered: 'abandoned', completionTokenIds: codes('79,'), finishReason }])
   expect(durable).toEqual(turns)
-  await call.catch(() => {})
 })
 
 test('a later request that goes on from what had come makes it delivered', async () => {

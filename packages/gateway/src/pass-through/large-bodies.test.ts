@@ -26,4 +26,4 @@ test('requests whose memory is used again and again are recorded as each of them
   const questions = turns.map(({ messagesDelta }) => messagesDelta[0]!.content)
   expect(questions.toSorted()).toEqual(lanes.flatMap((lane) => Array.from({ length: calls }, (_, call) => textOf(lane, call))).toSorted())
   expect(turns.map(({ message }) => message.content)).toEqual(questions.map((content) => `${content!.length}.`))
-}, 20_000)
+})

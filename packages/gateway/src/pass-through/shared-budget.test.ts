@@ -56,10 +56,10 @@ test('what a call held and did not use is there for those that wait, in the orde
   const calls = [ask({})]
   await until(() => pending.length === 1)
   calls.push(ask({ max_tokens: 90 }))
-  await new Promise((resolve) => setTimeout(resolve, 20))
+  await until(() => started.gateway.counts().calls === 2)
   // It would fit, but waits for the one before it.
   calls.push(ask({ max_tokens: 20 }))
-  await new Promise((resolve) => setTimeout(resolve, 20))
+  await until(() => started.gateway.counts().calls === 3)
   expect(maxTokens()).toEqual([100])
   pending[0]!.answer()
   await until(() => pending.length === 3)

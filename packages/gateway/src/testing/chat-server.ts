@@ -140,7 +140,7 @@ async function readText(request: IncomingMessage): Promise<string> {
 export async function startChatServer(say: (call: SeenCall, index: number) => ServerSay | Promise<ServerSay>): Promise<ChatServer> {
   const calls: SeenCall[] = []
   let inFlight = 0
-  const server = createServer(async (request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
     inFlight++
     let seen: SeenCall | undefined
     response.once('close', () => {

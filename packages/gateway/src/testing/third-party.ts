@@ -23,7 +23,7 @@ export async function startThirdParty(
 ): Promise<ThirdParty> {
   const calls: ThirdPartyCall[] = []
   let aborted = 0
-  const server = createServer(async (request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
     response.once('close', () => {
       if (!response.writableFinished) aborted++
     })
