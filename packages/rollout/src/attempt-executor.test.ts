@@ -67,7 +67,7 @@ test.each(Object.entries(ends))('an agent that %s has the same episode where its
         gateway,
         executor: through(executor),
         retries: 0,
-        limits: { timeoutMs: 200, maxToolCalls: 3 },
+        limits: { timeoutMs: 3_000, maxToolCalls: 3 },
       })
       return await runner.run(rolloutRequest('a'), never)
     }),

@@ -98,7 +98,7 @@ test.each<[end: string, act: Act, stopReason: string]>([
       await context.state(definition)
       return await act(context)
     },
-    { limits: { timeoutMs: 250, maxToolCalls: 0 } },
+    { limits: { timeoutMs: 3_000, maxToolCalls: 0 } },
   )
   expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason })
   expect(log).toEqual(['a.0 set up', 'a.0 torn down'])
@@ -139,13 +139,13 @@ test('a set-up that keeps failing has no reward, though the agent goes on to an 
 
 test('a set-up that hangs ends at its deadline, and costs no time of the rollout', async () => {
   const { runner } = setUp(({ state }) => state({ setup: () => new Promise<string>(() => {}) }), {
-    limits: { timeoutMs: 200 },
-    leaseTimeoutMs: 300,
+    limits: { timeoutMs: 3_000 },
+    leaseTimeoutMs: 3_500,
     retries: 0,
   })
   const episode = await runner.run(rolloutRequest('a'), never)
   expect(episode).toMatchObject({ stopReason: 'failed', reward: null, error: { code: 'ENVIRONMENT_START_FAILED' } })
-  expect(episode.error?.message).toContain('more than 300 ms')
+  expect(episode.error?.message).toContain('more than 3500 ms')
 })
 
 test('a tear-down that fails is a warning, and the result stands', async () => {

@@ -86,7 +86,7 @@ test('an agent that hangs ends by the time limit; its late calls are refused and
       late.resolve(calls.map(({ status }) => status))
       return 'yes'
     },
-    limits: { timeoutMs: 60 },
+    limits: { timeoutMs: 3_000 },
   })
   const episode = await runner.run(rolloutRequest('a'), never)
   expect(episode).toMatchObject({ stopReason: 'time-limit', reward: null, answer: null, error: { code: 'AGENT_LIMIT' } })
@@ -101,7 +101,7 @@ test('an agent that hangs ends by the time limit; its late calls are refused and
 test('the time limit reaches a model call and a tool call', async () => {
   const reasons: unknown[] = []
   const call = async (_: unknown, signal: AbortSignal) => {
-    await sleep(5000, undefined, { signal }).catch(() => reasons.push(signal.reason))
+    await sleep(60_000, undefined, { signal }).catch(() => reasons.push(signal.reason))
     return { content: '', isError: false }
   }
   const inTool = setUpRunner({
@@ -110,13 +110,13 @@ test('the time limit reaches a model call and a tool call', async () => {
       return (await (await context.tools()).call({ name: 'echo', arguments: {} }, context.signal)).content
     },
     environment: memoryEnvironment({ call }),
-    limits: { timeoutMs: 40 },
+    limits: { timeoutMs: 3_000 },
   })
   const episode = await inTool.runner.run(rolloutRequest('a'), never)
   expect(episode.stopReason).toBe('time-limit')
   expect(reasons).toMatchObject([{ code: 'AGENT_LIMIT', details: { stopReason: 'time-limit' } }])
   expect(episode.toolCalls).toMatchObject([{ name: 'echo', isError: true }])
-  const inModel = setUpRunner({ say: () => ({ delayMs: 5000 }), agent: askOnce, limits: { timeoutMs: 40 } })
+  const inModel = setUpRunner({ say: () => ({ delayMs: 60_000 }), agent: askOnce, limits: { timeoutMs: 40 } })
   expect(await inModel.runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'time-limit' })
 })
 
@@ -127,28 +127,28 @@ test('waiting in the queue or for tools costs no time', async () => {
       await sleep(20)
       return (await ask()).content
     },
-    environment: memoryEnvironment({ beforeTools: () => sleep(400) }),
+    environment: memoryEnvironment({ beforeTools: () => sleep(3_500) }),
     concurrency: 1,
-    limits: { timeoutMs: 350 },
+    limits: { timeoutMs: 3_000 },
   })
   const episodes = await runner.runAll([rolloutRequest('a'), rolloutRequest('b')], never)
   expect(episodes.map(({ stopReason }) => stopReason)).toEqual(['completed', 'completed'])
 })
 
 test('while the gateway holds calls, the time of a rollout stands still, also for one that begins meanwhile', async () => {
-  const { runner, gateway } = setUpRunner({ agent: askOnce, limits: { timeoutMs: 150 } })
+  const { runner, gateway } = setUpRunner({ agent: askOnce, limits: { timeoutMs: 3_000 } })
   await gateway.pause({ drain: false })
   const before = runner.run(rolloutRequest('before'), never)
-  await sleep(100)
+  await sleep(1_000)
   await gateway.pause({ drain: false })
   const meanwhile = runner.run(rolloutRequest('meanwhile'), never)
-  await sleep(300)
+  await sleep(3_500)
   gateway.resume()
   expect([await before, await meanwhile].map(({ stopReason }) => stopReason)).toEqual(['completed', 'completed'])
 })
 
 test('the time of a rollout goes on after a pause', async () => {
-  const { runner, gateway } = setUpRunner({ say: () => ({ delayMs: 5000 }), agent: askOnce, limits: { timeoutMs: 60 } })
+  const { runner, gateway } = setUpRunner({ say: () => ({ delayMs: 60_000 }), agent: askOnce, limits: { timeoutMs: 60 } })
   await gateway.pause({ drain: false })
   const episode = runner.run(rolloutRequest('a'), never)
   gateway.resume()

@@ -58,7 +58,7 @@ test('rollouts run where there is room, and a worker is told which results are k
 
 test('what a lost worker had runs again; its URLs are closed, and its tokens are superseded', async () => {
   const { runner, gateway, store, executed, greet } = setUp()
-  greet('dies', { isDead: true, leaseMs: 60 })
+  greet('dies', { isDead: true, leaseMs: 2_000 })
   const episode = runner.run(rolloutRequest('a'), never)
   await expect.poll(() => executed).toEqual(['dies a.0'])
   greet('lives')
@@ -117,7 +117,7 @@ test('a task that loses three workers which it has for itself fails without a re
 
 test('a rollout on a lost worker can be cancelled, and a runner with work on it can be closed', async () => {
   const { runner, executed, greet } = setUp()
-  greet('dies', { isDead: true, slots: 2, leaseMs: 150 })
+  greet('dies', { isDead: true, slots: 2, leaseMs: 2_000 })
   const stop = new AbortController()
   const both = [runner.run(rolloutRequest('a'), stop.signal), runner.run(rolloutRequest('b'), never)]
   const settled = Promise.allSettled(both)
@@ -132,8 +132,8 @@ test('the time of workers stands still while the gateway holds calls, also of th
   const { runner, gateway, greet } = setUp()
   await gateway.pause({ drain: false })
   greet('w')
-  const episode = runner.run(rolloutRequest('a', { limits: { timeoutMs: 50 } }), never)
-  await sleep(150)
+  const episode = runner.run(rolloutRequest('a', { limits: { timeoutMs: 3_000 } }), never)
+  await sleep(3_500)
   gateway.resume()
   expect(await episode).toMatchObject({ stopReason: 'completed' })
 })

@@ -66,8 +66,8 @@ describe('a trainer client is rejected', () => {
 
   test('not for what takes long on our side', async () => {
     const store = memoryStore()
-    const setState = async () => await new Promise<void>((resolve) => setTimeout(resolve, 350))
-    await using started = await startChannel(model, { store: { ...store, setState }, limits: { helloMs: 250 } })
+    const setState = async () => await new Promise<void>((resolve) => setTimeout(resolve, 4_000))
+    await using started = await startChannel(model, { store: { ...store, setState }, limits: { helloMs: 3_000 } })
     expect((await started.connect()).welcome.protocol).toBe(1)
   })
 
@@ -116,9 +116,9 @@ describe('a connection is closed', () => {
   })
 
   test('where the client is silent for too long', async () => {
-    await using started = await startChannel(model, { limits: { pingMs: 40, deadMs: 160 } })
+    await using started = await startChannel(model, { limits: { pingMs: 500, deadMs: 4_000 } })
     const client = await started.connect()
-    await new Promise((resolve) => setTimeout(resolve, 240))
+    await new Promise((resolve) => setTimeout(resolve, 5_000))
     expect(started.channel.counts().connections).toBe(1)
     client.pauseReading()
     await until(() => started.channel.counts().connections === 0)
@@ -168,7 +168,7 @@ describe('a lost connection', () => {
   })
 
   test('is not waited for beyond the grace period; what was not submitted again is cancelled', async () => {
-    await using started = await startChannel(model, { graceMs: 600 })
+    await using started = await startChannel(model, { graceMs: 5_000 })
     const first = heldSampler()
     const client = await started.connect({ sample: first.sample })
     for (const sample of [0, 1]) client.submit({ sample }).catch(() => {})

@@ -175,11 +175,11 @@ export async function startChannel(model: { readonly directory: string; readonly
 /** The tokens of "ok", and the stop token. */
 export const sampled: Sampled = { ids: [111, 107, 257], logprobs: [-0.1, -0.2, -0.3] }
 
-/** Waits until `condition` holds, at most five seconds. */
+/** Waits until `condition` holds, at most a minute. */
 export async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 5_000
+  const deadline = Date.now() + 60_000
   while (!condition()) {
-    if (Date.now() > deadline) throw new Error('The condition did not come true within five seconds.')
+    if (Date.now() > deadline) throw new Error('The condition did not come true within a minute.')
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
 }

@@ -301,7 +301,7 @@ test('a rollout whose service restarts begins again', async () => {
   const server = await createRolloutServer({ service: first.service })
   const port = Number(new URL(server.url).port)
   await using other = await serveService({}, {}, { url: server.url })
-  const running = other.client.run(rolloutRequest('a'), AbortSignal.timeout(20_000))
+  const running = other.client.run(rolloutRequest('a'), AbortSignal.timeout(60_000))
   await expect.poll(() => first.service.counts().running).toBe(1)
   await server.close()
   await first.service.close()
@@ -318,7 +318,7 @@ test('a rollout that was cancelled stays so over a restart, and a client that wa
   const server = await createRolloutServer({ service: first.service })
   const port = Number(new URL(server.url).port)
   await using other = await serveService({}, {}, { url: server.url })
-  const running = other.client.run(rolloutRequest('a'), AbortSignal.timeout(20_000))
+  const running = other.client.run(rolloutRequest('a'), AbortSignal.timeout(60_000))
   running.catch(() => {})
   await expect.poll(() => first.service.counts().running).toBe(1)
   // The answers to waiting requests are lost with the server.

@@ -68,7 +68,7 @@ test('whatever is submitted, cancelled, finished and restarted: one request and 
         } else if (kind === 'finish' && before?.status === 'running') {
           holds.get(`task-${key}`)!()
           holds.delete(`task-${key}`)
-          const { status, episode } = await service.wait(key, { timeoutMs: 10_000 })
+          const { status, episode } = await service.wait(key, { timeoutMs: 60_000 })
           expect([status, episode?.rollout]).toEqual(['done', key])
           before.status = 'done'
           results.set(key, episode!.attempt)

@@ -252,7 +252,7 @@ test('an agent that fails is a result; a task that kills one worker after the ot
   const running = coordinator.run(rolloutRequest('kills'))
   for (const name of ['k1', 'k2', 'k3', 'k4', 'k5', 'k6']) {
     const killed = await plainWorker(coordinator.server.url, { name })
-    await expect.poll(() => killed.of('assign'), { timeout: 5_000 }).toHaveLength(1)
+    await expect.poll(() => killed.of('assign')).toHaveLength(1)
     killed.socket.terminate()
   }
   expect(await running).toMatchObject({
