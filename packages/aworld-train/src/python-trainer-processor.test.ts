@@ -199,12 +199,12 @@ describe('a training with verl', () => {
     const { made, events } = trainer({ onEvent: undefined })
     const running = made.train(controller.signal)
     await expect
-      .poll(() => existsSync(join(directory, 'runs')) && existsSync(join(runOf(), 'channel.token')), { timeout: 20_000 })
+      .poll(() => existsSync(join(directory, 'runs')) && existsSync(join(runOf(), 'channel.token')), { timeout: 120_000 })
       .toBe(true)
     expect(statSync(join(runOf(), 'channel.token')).mode & 0o777).toBe(0o600)
     await expect
       .poll(() => existsSync(join(runOf(), 'verl.log')) && readFileSync(join(runOf(), 'verl.log'), 'utf8').includes('dataloader'), {
-        timeout: 60_000,
+        timeout: 120_000,
       })
       .toBe(true)
     controller.abort(new Error('stop'))

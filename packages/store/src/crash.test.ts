@@ -9,9 +9,7 @@ const seed = Number(process.env['STORE_CRASH_SEED'] ?? Date.now() % 1_000_000)
 const kills = 10
 const rollouts = 300
 
-test(`${kills} kills at random points lose nothing acknowledged and double nothing (STORE_CRASH_SEED=${seed})`, {
-  timeout: 120_000,
-}, async () => {
+test(`${kills} kills at random points lose nothing acknowledged and double nothing (STORE_CRASH_SEED=${seed})`, async () => {
   await using folder = await temporaryFolder()
   const path = join(folder.path, 'run')
   const random = randomFrom(seed)

@@ -127,7 +127,7 @@ const commands = fc.commands(
 test.each([
   ['in the thread that opened it', false, 40],
   ['in a thread of its own', true, 4],
-])('does what plain maps do, over any history and any reopening, %s', { timeout: 60_000 }, async (_, threaded, numRuns) => {
+])('does what plain maps do, over any history and any reopening, %s', async (_, threaded, numRuns) => {
   await fc.assert(
     fc.asyncProperty(commands, async (history) => {
       await using folder = await temporaryFolder()

@@ -85,4 +85,4 @@ test('the recording has the servers of a model, the rollouts under way, and how 
   await ended
   const { events } = await readEvents(join(directory, 'recorded', 'rollouts'))
   expect([events[0]?.event.type, events.at(-1)?.event]).toMatchObject(['run-start', { type: 'run-end', status: 'stopped' }])
-}, 60_000)
+})

@@ -42,5 +42,5 @@ test('a long event in many chunks costs in proportion to its length', () => {
   for (let count = 0; count < 20_000; count++) reader.push(chunk)
   expect(reader.finish()[0]?.data.length).toBe(64 * 20_000)
   // Searching the whole line with every chunk takes twenty seconds.
-  expect(performance.now() - started).toBeLessThan(2_000)
+  expect(performance.now() - started).toBeLessThan(10_000)
 })

@@ -32,7 +32,7 @@ function answering(...answers: readonly (readonly string[])[]): LookupAll {
 async function ask(url: string, lookup: LookupAll): Promise<unknown> {
   const agent = new Agent({ connect: guardedConnector(lookup) })
   try {
-    const { body } = await request(url, { dispatcher: agent, signal: AbortSignal.timeout(1000) })
+    const { body } = await request(url, { dispatcher: agent, signal: AbortSignal.timeout(30_000) })
     return await body.text()
   } catch (error) {
     return (error as Error).name

@@ -41,7 +41,7 @@ test('a bearer token is the whole token, in the one scheme', () => {
   expect(createBearerCheck('')('Bearer ')).toBe(false)
 })
 
-const limits = { maxSockets: 10, maxHeaderBytes: 4_096, headersTimeoutMs: 1_000, requestTimeoutMs: 1_000, keepAliveTimeoutMs: 1_000 }
+const limits = { maxSockets: 10, maxHeaderBytes: 4_096, headersTimeoutMs: 60_000, requestTimeoutMs: 60_000, keepAliveTimeoutMs: 60_000 }
 const portError = 'GATEWAY_PORT_IN_USE'
 
 test('a server that cannot be had says why', async () => {
