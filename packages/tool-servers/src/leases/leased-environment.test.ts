@@ -13,7 +13,7 @@ let environment: Environment
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'leased-environment-'))
   server = await openTestServer()
-  environment = createEnvironment({ baseDirectory: folder, startTimeoutMs: 5_000 })
+  environment = createEnvironment({ baseDirectory: folder, startTimeoutMs: 60_000 })
 })
 afterEach(async () => {
   await environment.close()
@@ -97,11 +97,11 @@ describe('an environment on an environment server', () => {
   })
 
   it('renews its token before it ends', async () => {
-    const brief = await openTestServer({ leaseTtlMs: 2_500 })
+    const brief = await openTestServer({ leaseTtlMs: 6_000 })
     try {
       const lease = leaseOf('a')
       const tools = await lease.tools(selection('agent', brief.connectionToken, brief.url), never)
-      await new Promise((resolve) => setTimeout(resolve, 4_000))
+      await new Promise((resolve) => setTimeout(resolve, 9_000))
       expect((await tools.call({ name: 'notes-server__append', arguments: { text: '1' } }, never)).content).toBe('1')
       await lease.close()
     } finally {

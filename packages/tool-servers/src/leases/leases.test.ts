@@ -251,12 +251,12 @@ describe('the end of a lease', () => {
   })
 
   it('comes when nobody calls, and not while a call runs', async () => {
-    const server = await start({ leaseTtlMs: 200 })
+    const server = await start({ leaseTtlMs: 2_000 })
     const idle = await open(server)
     const call = callTool(await connect(server, server.connectionToken, 'busy'), 'desk-server__wait').catch((error: Error) => error)
     await expect.poll(() => server.waits).toEqual(['begun'])
     await expect.poll(() => server.sandbox.open.length).toBe(1)
-    await delay(300)
+    await delay(2_500)
     const [busy, ...others] = server.status().leases
     expect([busy, others]).toEqual([expect.objectContaining({ rollout: 'busy', running: 1 }), []])
     expect((await request(server, 'GET', `/v1/leases/${idle.id}`)).status).toBe(410)

@@ -152,7 +152,7 @@ describe('a reward by path', () => {
 
   it('scores calls that wait behind one that never returns', async () => {
     const path = reward('export function slow(source: string, solution: string) { if (solution === "bad") for (;;); return 1 }')
-    const created = await createReward(path, { baseDirectory: directory, timeoutMs: 300 })
+    const created = await createReward(path, { baseDirectory: directory, timeoutMs: 3_000 })
     const bad = created.score(makeInput([{ role: 'assistant', content: 'bad' }]), signal)
     const good = [1, 2, 3].map(() => created.score(makeInput(), signal))
     await expect(bad).rejects.toMatchObject({ code: 'REWARD_TIMEOUT' })

@@ -154,7 +154,7 @@ describe('what goes wrong in a call', () => {
   })
 
   it('runs several calls at once, each with its own answer', async () => {
-    const body = `import threading\nbarrier = threading.Barrier(6, timeout=5)\n${head('f')}  barrier.wait()\n  return int(solution_str)`
+    const body = `import threading\nbarrier = threading.Barrier(6, timeout=60)\n${head('f')}  barrier.wait()\n  return int(solution_str)`
     const reward = await python(body)
     const outputs = await Promise.all([0, 1, 2, 3, 4, 5].map((each) => score(reward, makeInput(`${each}`))))
     expect(outputs.map((each) => each.reward)).toEqual([0, 1, 2, 3, 4, 5])
@@ -165,7 +165,7 @@ describe('what goes wrong in a call', () => {
     async (wait) => {
       const def = wait.startsWith('await') ? 'async def' : 'def'
       const body = `import asyncio, time\n${def} f(data_source, solution_str, ground_truth, extra_info=None):\n  if solution_str == "hang":\n    ${wait}\n  time.sleep(0.05)\n  return 1`
-      const reward = await python(body, { timeoutMs: 300 })
+      const reward = await python(body, { timeoutMs: 3_000 })
       const hanging = Array.from({ length: 12 }, () => score(reward, makeInput('hang')))
       const outcomes = await Promise.allSettled([...hanging, ...Array.from({ length: 9 }, () => score(reward))])
       for (const outcome of outcomes.slice(0, 12)) expect(outcome).toMatchObject({ reason: { code: 'REWARD_TIMEOUT' } })
