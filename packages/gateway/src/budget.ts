@@ -59,3 +59,42 @@ export function createBudget(limit: number, spent: () => number): Budget {
     waiting: () => line.size(),
   }
 }
+
+/** Parts of budgets that a call has reserved. */
+export interface Reservation {
+  /** The reserved amounts, in the order of their budgets. */
+  readonly amounts: readonly number[]
+  /** Ends the reservation. */
+  release(): void
+}
+
+/** The most that a call may use of a budget. */
+export interface Claim {
+  readonly budget: Budget
+  readonly most: number
+}
+
+/**
+ * Reserves from each budget in turn, and waits where the reservations of other calls leave too little. `beforeWaiting` is called before
+ * each wait. Rejects with the signal's reason, and then holds nothing.
+ */
+export async function reserve(claims: readonly Claim[], signal: AbortSignal, beforeWaiting = () => {}): Promise<Reservation> {
+  const amounts: number[] = []
+  const release = () => {
+    for (const [index, amount] of amounts.entries()) claims[index]!.budget.release(amount)
+  }
+  try {
+    for (const { budget, most } of claims) {
+      let amount = budget.tryHold(most)
+      if (amount === null) {
+        beforeWaiting()
+        amount = await budget.hold(most, signal)
+      }
+      amounts.push(amount)
+    }
+    return { amounts, release }
+  } catch (cause) {
+    release()
+    throw cause
+  }
+}

@@ -51,7 +51,11 @@ const steady = (text: string) =>
 
 function steadyTurn({ timing, ...turn }: Turn) {
   expect(timing.endedAt).toBeGreaterThanOrEqual(timing.startedAt)
-  const lists = { promptTokenIds: turn.promptTokenIds.length, completionTokenIds: [...turn.completionTokenIds], rolloutLogprobs: [...turn.rolloutLogprobs] }
+  const lists = {
+    promptTokenIds: turn.promptTokenIds.length,
+    completionTokenIds: [...turn.completionTokenIds],
+    rolloutLogprobs: [...turn.rolloutLogprobs],
+  }
   return JSON.stringify({ ...turn, ...lists })
 }
 

@@ -1,5 +1,5 @@
 import type { RunWork } from '@aworld-train/chat'
-import { type Constraint, toTrainError } from '@aworld-train/protocol'
+import type { Constraint } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
 import { affinityOf } from './affinity.ts'
 import type { AnswerHead, Completion, ModelCall } from './call.ts'
@@ -8,7 +8,7 @@ import { effectiveSampling } from './effective-sampling.ts'
 import type { TokenModel } from './models/model-table.ts'
 import { toRandomKey } from './random-key.ts'
 import { responseRoom } from './response-room.ts'
-import type { Progress, ServeCallOptions } from './served-call.ts'
+import { keepTurn, type Progress, type ServeCallOptions } from './served-call.ts'
 import { checkBudget, holdRecord, tokenLimit } from './session-state.ts'
 import { type Answer, createAnswer } from './stages/encode.ts'
 import { generate } from './stages/generate.ts'
@@ -128,15 +128,9 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
   const abandoned = failed || active.lost() !== null
   const recorded = { agentRecord, model, call, attempt: request.attempt, prepared, generation, parsed, sampling, constraint, abandoned }
   const turn = record({ ...recorded, callKind: parts.callKind })
-  progress.turn = turn
-  options.observed.recorded(turn)
   if (unified === 'length' && session.sampledTokens >= (request.maxSessionTokens ?? Number.POSITIVE_INFINITY))
     session.failure ??= tokenLimit(session)
-  try {
-    await request.onTurn?.(agent.name, turn)
-  } catch (cause) {
-    throw toTrainError(cause, 'STORE_FAILED')
-  }
+  await keepTurn({ options, progress }, turn)
   if (generation.error) throw generation.error
   if (parsed.deltas.length > 0) answer.piece({ deltas: parsed.deltas, tokenIds: [], logprobs: [] })
   const { message, finishReason, completionTokenIds, rolloutLogprobs, usage } = turn

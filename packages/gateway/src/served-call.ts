@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Encoder } from '@aworld-train/chat'
-import type { Turn } from '@aworld-train/protocol'
+import { type Turn, toTrainError } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
 import type { Dialect } from './call.ts'
 import type { ReadCallKind } from './call-kind.ts'
@@ -69,4 +69,16 @@ export interface ServedCall {
 export function settleDelivery({ session, parts }: ServeCallOptions, turn: Pick<Turn, 'delivered'>, sent: boolean): void {
   if (!session.sealed && turn.delivered !== 'delivered') turn.delivered = sent ? 'delivered' : 'abandoned'
   if (turn.delivered === 'abandoned') parts.counters.abandonedTurns++
+}
+
+/** Reports a recorded turn. Resolves when it is durable. Rejects with STORE_FAILED. */
+export async function keepTurn({ options, progress }: Pick<ServedCall, 'options' | 'progress'>, turn: Turn): Promise<void> {
+  const { session, agent, observed } = options
+  progress.turn = turn
+  observed.recorded(turn)
+  try {
+    await session.request.onTurn?.(agent.name, turn)
+  } catch (cause) {
+    throw toTrainError(cause, 'STORE_FAILED')
+  }
 }

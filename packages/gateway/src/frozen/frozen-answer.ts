@@ -5,7 +5,7 @@ import { type Message, toTrainError } from '@aworld-train/protocol'
 import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
 import { isStream } from '../pass-through/pass-on.ts'
 import { onlyUsage } from '../pass-through/usage-filter.ts'
-import type { Answer } from '../stages/encode.ts'
+import { type Answer, sendText, startStream } from '../stages/encode.ts'
 import type { FrozenApi } from './apis.ts'
 import type { FrozenHandler } from './frozen-client.ts'
 import type { FrozenRequest } from './frozen-request.ts'
@@ -64,9 +64,7 @@ export class FrozenAnswer implements FrozenHandler {
     const keepsEntries = this.#options.translated !== null && this.#options.request.call?.wants.logprobs !== null
     if (isStream(contentType)) this.#decoder = this.#options.api.createDecoder(keepsEntries)
     const { response, translated } = this.#options
-    if (this.#decoder && !translated && !response.headersSent && !response.destroyed) {
-      response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache' })
-    }
+    if (this.#decoder && !translated) startStream(response, contentType)
   }
 
   onData(chunk: Buffer, resume: () => void): boolean {
@@ -110,19 +108,8 @@ export class FrozenAnswer implements FrozenHandler {
 
   end(): void {
     const { response, translated } = this.#options
-    if (translated) {
-      if (this.#answer) translated.end(this.#answer.completion)
-    } else if (response.destroyed || response.writableEnded) {
-      return
-    } else if (this.#decoder) {
-      response.end()
-    } else {
-      const text = this.text()
-      if (!response.headersSent) {
-        response.writeHead(200, { 'content-type': this.#contentType || 'application/json', 'content-length': Buffer.byteLength(text) })
-      }
-      response.end(text)
-    }
+    if (!translated) sendText(response, 200, this.#contentType || 'application/json', this.#decoder ? '' : this.text())
+    else if (this.#answer) translated.end(this.#answer.completion)
   }
 
   #pass(event: string): boolean {

@@ -1,34 +1,21 @@
 import { preciseNow } from '@aworld-train/core'
-import { type Sampling, TrainError, type Turn, toTrainError, type Usage } from '@aworld-train/protocol'
+import { type Sampling, TrainError, type Turn, type Usage } from '@aworld-train/protocol'
 import { CallAborted } from '../active-call.ts'
-import type { AnswerHead, ModelCall } from '../call.ts'
+import { reserve } from '../budget.ts'
+import type { ModelCall } from '../call.ts'
 import type { ServerAnswer } from '../dialects/server-answer.ts'
 import type { FrozenModel } from '../models/model-table.ts'
-import { type ServedCall, settleDelivery } from '../served-call.ts'
+import { createTextAnswer, type RelayedAnswer, relay } from '../relay.ts'
+import { keepTurn, type ServedCall } from '../served-call.ts'
 import { checkFrozenBudget, holdTurns, type SessionState } from '../session-state.ts'
-import { type Answer, createAnswer, sendNothing } from '../stages/encode.ts'
 import { recordedFields } from '../stages/recorded-fields.ts'
 import { frozenApis } from './apis.ts'
 import { requestKey } from './canonical-request.ts'
+import { claimsOf } from './claims.ts'
 import { costOf, estimatedUsage } from './cost.ts'
 import { FrozenAnswer } from './frozen-answer.ts'
 import type { FrozenClient } from './frozen-client.ts'
 import { type FrozenRequest, toFrozenRequest } from './frozen-request.ts'
-import { holdBudgets } from './hold-budgets.ts'
-
-function translated({ options }: ServedCall, { name }: FrozenModel, call: ModelCall): Answer {
-  const { agent, dialect, response } = options
-  const head: AnswerHead = {
-    id: `${agent.idPrefix}-f${agent.frozenCalls++}`,
-    created: Math.floor(Date.now() / 1000),
-    model: name,
-    call,
-    promptTokenIds: new Int32Array(0),
-    tokenText: () => '',
-    memory: agent.memory,
-  }
-  return createAnswer(dialect, head, response)
-}
 
 /** The sampling that the request asks the third party for. The trainer's settings do not apply to it. */
 function requestedSampling(call: ModelCall | null, { maxTokens }: Sampling): Sampling {
@@ -48,9 +35,12 @@ interface Recorded {
   readonly startedAt: number
 }
 
-/** Adds a turn of text. Every such turn is a root, because only tokens of the policy continue each other. */
-function record({ options }: ServedCall, model: FrozenModel, { request, answer, startedAt }: Recorded): Turn {
-  const { session, agent } = options
+/**
+ * Adds a turn of text and resolves when it is durable. Every such turn is a root, because only tokens of the policy continue each other.
+ */
+async function record(served: ServedCall, model: FrozenModel, { request, answer, startedAt }: Recorded): Promise<void> {
+  const { session, agent } = served.options
+  if (session.sealed) throw new CallAborted('session-closed')
   const turns = holdTurns(agent, session)
   const { message, finishReason, usage } = answer.completion
   const isReported = usage.promptTokens + usage.completionTokens > 0
@@ -81,7 +71,7 @@ function record({ options }: ServedCall, model: FrozenModel, { request, answer, 
     ...recordedFields(request.call?.unusedFields ?? {}),
   }
   turns.push(turn)
-  return turn
+  await keepTurn(served, turn)
 }
 
 /** Answers from the recording. Rejects with FROZEN_REPLAY_MISSING. */
@@ -97,10 +87,13 @@ async function replay(cassette: NonNullable<FrozenClient['cassette']>, key: stri
   sink.onData(Buffer.from(found.text), () => {})
 }
 
-/** Asks the third party or its recording, and records the turn. Resolves to the answer, which has not been sent whole. */
-async function ask(served: ServedCall, model: FrozenModel, request: FrozenRequest): Promise<{ sink: FrozenAnswer; turn: Turn }> {
+/** Asks the third party or its recording. Resolves when the answer is whole. */
+async function send(served: ServedCall, model: FrozenModel, request: FrozenRequest): Promise<RelayedAnswer> {
   const { options, active, progress } = served
   const { parts, session, agent, response, observed } = options
+  checkFrozenBudget(session)
+  if (!request.same) progress.answer = createTextAnswer(options, model.name, request.call!, `f${agent.frozenCalls++}`)
+  observed.admitted()
   const client = parts.frozen.get(model.name)
   const sink = new FrozenAnswer({
     api: frozenApis[model.dialect],
@@ -114,31 +107,17 @@ async function ask(served: ServedCall, model: FrozenModel, request: FrozenReques
   const { taskId, sample } = session.request
   const key = cassette ? requestKey({ taskId, sample, agent: agent.name, model: model.name }, request.json) : ''
   const startedAt = preciseNow()
-  let answer: ServerAnswer
-  if (cassette?.mode === 'replay') {
-    await replay(cassette, key, model, sink)
-    answer = sink.read()
-  } else {
-    try {
-      await client.send(request.body, sink, active.signal)
-    } catch (cause) {
+  const isReplay = cassette?.mode === 'replay'
+  if (isReplay) await replay(cassette, key, model, sink)
+  else
+    await client.send(request.body, sink, active.signal).catch((cause: unknown) => {
       // The answer costs money even if its client has left.
       if (active.signal.aborted || sink.text() !== '') charge(session, model, estimatedUsage(request.call, [], sink.saidCharacters()))
       throw cause
-    }
-    answer = sink.read()
-    await cassette?.add(key, { status: 200, contentType: sink.contentType, text: sink.text() })
-  }
-  if (session.sealed) throw new CallAborted('session-closed')
-  const turn = record(served, model, { request, answer, startedAt })
-  progress.turn = turn
-  observed.recorded(turn)
-  try {
-    await session.request.onTurn?.(agent.name, turn)
-  } catch (cause) {
-    throw toTrainError(cause, 'STORE_FAILED')
-  }
-  return { sink, turn }
+    })
+  const answer = sink.read()
+  if (!isReplay) await cassette?.add(key, { status: 200, contentType: sink.contentType, text: sink.text() })
+  return { end: () => sink.end(), record: () => record(served, model, { request, answer, startedAt }) }
 }
 
 /**
@@ -146,26 +125,15 @@ async function ask(served: ServedCall, model: FrozenModel, request: FrozenReques
  * paid from the rollout's budgets.
  */
 export async function serveFrozenCall(served: ServedCall, model: FrozenModel): Promise<void> {
-  const { options, active, progress } = served
-  const { session, dialect, response, observed } = options
+  const { session, observed } = served.options
   observed.routed(model.name)
   const request = toFrozenRequest(served, model)
-  progress.stream = request.stream
-  active.keepAwake(() => sendNothing(dialect, response, request.stream))
-  const release = await holdBudgets(session, model, request, active.signal)
-  let answered: Awaited<ReturnType<typeof ask>>
-  try {
-    checkFrozenBudget(session)
-    if (!request.same) progress.answer = translated(served, model, request.call!)
-    observed.admitted()
-    answered = await ask(served, model, request)
-  } finally {
-    release()
-  }
-  const loss = active.lost()
-  if (loss) throw new CallAborted(loss)
-  active.startSending()
-  answered.sink.end()
-  if (!(await active.sent)) throw new CallAborted('client-closed')
-  settleDelivery(options, answered.turn, true)
+  await relay(served, {
+    stream: request.stream,
+    recordsFirst: true,
+    // Events of a third party are passed on whole.
+    isBetweenEvents: () => true,
+    reserve: () => reserve(claimsOf(session, model, request), served.active.signal),
+    send: () => send(served, model, request),
+  })
 }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { ChatAnswerHandler } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
+import { sendText, startStream } from '../stages/encode.ts'
 import type { ErrorAnswer } from './engine-failure.ts'
 import { UsageFilter } from './usage-filter.ts'
 
@@ -120,10 +121,7 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
   override onHead(head: Parameters<ChatAnswerHandler['onHead']>[0]): void {
     super.onHead(head)
     this.#streams = head.status < 300 && isStream(head.contentType)
-    const response = this.#response
-    if (this.#streams && !response.headersSent && !response.destroyed) {
-      response.writeHead(200, { 'content-type': head.contentType, 'cache-control': 'no-cache' })
-    }
+    if (this.#streams) startStream(this.#response, head.contentType)
   }
 
   onData(chunk: Buffer, resume: () => void): boolean {
@@ -153,15 +151,7 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
   }
 
   end(): void {
-    const response = this.#response
-    if (response.destroyed || response.writableEnded) return
-    if (this.#streams) {
-      response.end(this.#filter?.rest())
-      return
-    }
-    const body = Buffer.concat(this.chunks)
-    if (!response.headersSent)
-      response.writeHead(200, { 'content-type': this.contentType || 'application/json', 'content-length': body.length })
-    response.end(body)
+    const rest = this.#streams ? (this.#filter?.rest() ?? '') : Buffer.concat(this.chunks)
+    sendText(this.#response, 200, this.contentType || 'application/json', rest)
   }
 }

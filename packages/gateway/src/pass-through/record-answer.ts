@@ -1,9 +1,9 @@
 import { type ChatCallOutcome, preciseNow } from '@aworld-train/core'
-import { type FinishReason, type Sampling, TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
+import { type FinishReason, type Sampling, TrainError, type Turn } from '@aworld-train/protocol'
 import { messagesOf } from '../call-kind.ts'
 import { add } from '../counters.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
-import type { ServedCall } from '../served-call.ts'
+import { keepTurn, type ServedCall } from '../served-call.ts'
 import { type AnswerRecord, holdAnswers, markDelivered, tokenLimit, turnModel } from '../session-state.ts'
 import type { EngineCall } from './engine-call.ts'
 import { isStream } from './pass-on.ts'
@@ -51,11 +51,7 @@ export async function recordAnswer(served: ServedCall, options: RecordAnswerOpti
   if (session.sealed) throw new TrainError('GATEWAY_FAILED', 'The session ended before the answer was read.')
   const turn = toTurn(served, answers, read, options, ended)
   addTurn(served, answers, read, turn)
-  try {
-    await session.request.onTurn?.(agent.name, turn)
-  } catch (cause) {
-    throw toTrainError(cause, 'STORE_FAILED')
-  }
+  await keepTurn(served, turn)
 }
 
 /**
@@ -111,19 +107,17 @@ function toTurn(
   }
 }
 
-function addTurn({ options, progress }: ServedCall, { turns, indexes }: AnswerRecord, read: NumberedTurn, turn: Turn): void {
-  const { parts, session, observed } = options
+function addTurn({ options }: ServedCall, { turns, indexes }: AnswerRecord, read: NumberedTurn, turn: Turn): void {
+  const { parts, session } = options
   const { counters } = parts
   turns.push(turn)
   indexes.set(read.call, turn.index)
   markDelivered(turns, turn.parent)
-  progress.turn = turn
   const { length } = turn.completionTokenIds
   session.sampledTokens += length
   counters.sampledTokens += length
   if (read.branchReason) add(counters.branches, read.branchReason)
   else counters.continuations++
-  observed.recorded(turn)
   const budget = session.request.maxSessionTokens ?? Number.POSITIVE_INFINITY
   if (turn.finishReason.unified === 'length' && session.sampledTokens >= budget) session.failure ??= tokenLimit(session)
 }

@@ -2,13 +2,14 @@ import { type ChatCallOutcome, type ChatEngine, preciseNow, spliceMembers } from
 import { type FinishReason, type Sampling, toTrainError } from '@aworld-train/protocol'
 import { CallAborted } from '../active-call.ts'
 import { affinityOf, firstQuestion } from '../affinity.ts'
+import { reserve } from '../budget.ts'
 import { chatCompletions } from '../dialects/chat-completions/index.ts'
 import { effectiveSampling } from '../effective-sampling.ts'
 import { badRequest } from '../failure.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
-import { type ServedCall, settleDelivery } from '../served-call.ts'
+import { type RelayedCall, relay } from '../relay.ts'
+import type { ServedCall } from '../served-call.ts'
 import { checkBudget } from '../session-state.ts'
-import { sendNothing } from '../stages/encode.ts'
 import type { EngineCall } from './engine-call.ts'
 import { engineFailure } from './engine-failure.ts'
 import { narrowTools } from './narrow-tools.ts'
@@ -21,17 +22,6 @@ import { translateCall } from './translate-call.ts'
 function brokenBy(cause: unknown): FinishReason {
   if (!(cause instanceof CallAborted)) return { unified: 'error', raw: toTrainError(cause, 'POLICY_UNAVAILABLE').code }
   return { unified: cause.why === 'token-limit' ? 'length' : 'aborted', raw: cause.why }
-}
-
-/** Reserves the tokens that the call may sample in the rollout's budget. */
-async function holdTokens({ options, active }: ServedCall, { maxTokens = Number.POSITIVE_INFINITY }: PeekedFields): Promise<number> {
-  const { tokenBudget, request } = options.session
-  const most = Math.min(request.sampling.maxTokens, maxTokens)
-  const room = tokenBudget.tryHold(most)
-  if (room !== null) return room
-  // The tokens that earlier calls sampled are known only when their answers have been read.
-  options.parts.recorder.flush()
-  return await tokenBudget.hold(most, active.signal)
 }
 
 /** Waits for a place and takes one turn of the budget. Returns the sampling, limited to `budgetRoom` tokens. */
@@ -102,48 +92,39 @@ function checkAnswer(name: string, sink: AnswerSink): void {
   sink.check()
 }
 
-/** Asks the engine, passes its answer on and records it. Resolves when the turn is durable and the answer was handed over. */
-async function askEngine(served: ServedCall, model: ChatModelRoute, call: EngineCall): Promise<void> {
-  const { options, active, progress } = served
-  const { session, dialect, response, observed } = options
+/** What a call to engine `model` does differently from other relayed calls. */
+function toRelayed(served: ServedCall, model: ChatModelRoute, call: EngineCall): RelayedCall {
+  const { options, active } = served
+  const { parts, session } = options
   const { fields, sink } = call
   const { engine } = model
-  observed.routed(model.name)
-  progress.stream = fields.stream === true
-  active.keepAwake(() => {
-    if (sink.isBetweenEvents()) sendNothing(dialect, response, progress.stream)
-  })
-  const budgetRoom = await holdTokens(served, fields)
-  try {
-    const sampling = await admit(served, fields, budgetRoom)
-    const frame = { model, call, sampling, began: { at: preciseNow(), version: engine.weightVersion() } }
-    let outcome: ChatCallOutcome
-    try {
-      outcome = await pass(served, engine, call, sampling)
-      checkAnswer(model.name, sink)
-    } catch (error) {
-      const cause = active.signal.aborted ? active.signal.reason : error
-      await recordBroken(served, { ...frame, outcome: null, abandoned: true, broken: brokenBy(cause) })
-      throw cause
-    }
-    const loss = active.lost()
-    if (!loss) {
-      active.startSending()
-      sink.end()
-      observed.answered()
-    }
-    session.recordings++
-    try {
-      await recordAnswer(served, { ...frame, outcome, abandoned: loss !== null, broken: null })
-    } finally {
-      session.recordings--
-    }
-    if (loss) throw new CallAborted(loss)
-  } finally {
-    session.tokenBudget.release(budgetRoom)
+  return {
+    stream: fields.stream === true,
+    recordsFirst: false,
+    isBetweenEvents: () => sink.isBetweenEvents(),
+    reserve() {
+      const most = Math.min(session.request.sampling.maxTokens, fields.maxTokens ?? Number.POSITIVE_INFINITY)
+      // The tokens that earlier calls sampled are known only when their answers have been read.
+      return reserve([{ budget: session.tokenBudget, most }], active.signal, () => parts.recorder.flush())
+    },
+    async send({ amounts: [budgetRoom] }) {
+      const sampling = await admit(served, fields, budgetRoom!)
+      const frame = { model, call, sampling, began: { at: preciseNow(), version: engine.weightVersion() } }
+      let outcome: ChatCallOutcome
+      try {
+        outcome = await pass(served, engine, call, sampling)
+        checkAnswer(model.name, sink)
+      } catch (error) {
+        const cause = active.signal.aborted ? active.signal.reason : error
+        await recordBroken(served, { ...frame, outcome: null, abandoned: true, broken: brokenBy(cause) })
+        throw cause
+      }
+      return {
+        end: () => sink.end(),
+        record: (abandoned) => recordAnswer(served, { ...frame, outcome, abandoned, broken: null }),
+      }
+    },
   }
-  if (!(await active.sent)) throw new CallAborted('client-closed')
-  if (progress.turn) settleDelivery(options, progress.turn, true)
 }
 
 /** Records an answer that broke off, if whole events of its stream name the sampled tokens. */
@@ -163,17 +144,23 @@ async function recordBroken(served: ServedCall, options: RecordAnswerOptions): P
   }
 }
 
-/** Serves a call to an engine that renders prompts itself. Chat Completions pass through as they are; other dialects are translated. */
-export async function serveChatCall(served: ServedCall, model: ChatModelRoute, fields: PeekedFields): Promise<void> {
+/** Chat Completions pass through as they are; calls in other dialects are translated. */
+function toEngineCall(served: ServedCall, model: ChatModelRoute, fields: PeekedFields): EngineCall {
   const { dialect, body, response } = served.options
-  if (dialect !== chatCompletions) return askEngine(served, model, translateCall(served, model))
+  if (dialect !== chatCompletions) return translateCall(served, model)
   if (fields.n !== undefined && fields.n !== 1) throw badRequest(`"n" is ${fields.n}; a call samples one completion.`, 'n')
   if (Number.isNaN(fields.topLogprobs)) throw badRequest('"top_logprobs" must be a whole number, such as 5.', 'top_logprobs')
-  const request = fields.choosesAmong === true ? narrowTools(body) : body
-  await askEngine(served, model, {
-    request,
+  return {
+    request: fields.choosesAmong === true ? narrowTools(body) : body,
     unusedFields: undefined,
     fields,
     sink: new PassedAnswer(response, fields.askForUsage !== undefined),
-  })
+  }
+}
+
+/** Serves a call to an engine that renders prompts itself. */
+export async function serveChatCall(served: ServedCall, model: ChatModelRoute, fields: PeekedFields): Promise<void> {
+  const call = toEngineCall(served, model, fields)
+  served.options.observed.routed(model.name)
+  await relay(served, toRelayed(served, model, call))
 }

@@ -1,7 +1,7 @@
 import type { ChatAnswerHandler } from '@aworld-train/core'
 import { type TrainError, toTrainError } from '@aworld-train/protocol'
 import type { ActiveCall } from '../active-call.ts'
-import type { AnswerHead, Completion } from '../call.ts'
+import type { Completion } from '../call.ts'
 import { add } from '../counters.ts'
 import {
   type ChatStreamDecoder,
@@ -11,9 +11,10 @@ import {
   encodeFormat,
 } from '../dialects/chat-completions/client/index.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
+import { createTextAnswer } from '../relay.ts'
 import type { ServedCall } from '../served-call.ts'
 import { decode } from '../stages/decode.ts'
-import { type Answer, createAnswer } from '../stages/encode.ts'
+import type { Answer } from '../stages/encode.ts'
 import { recordedFields } from '../stages/recorded-fields.ts'
 import type { EngineCall } from './engine-call.ts'
 import { type AnswerSink, isStream, KeptAnswer } from './pass-on.ts'
@@ -68,20 +69,11 @@ class TranslatedAnswer extends KeptAnswer implements AnswerSink {
 
 /** Turns a call of another dialect into one of Chat Completions, whose answer comes back in the client's own dialect. */
 export function translateCall({ options, active, progress }: ServedCall, { engine, name }: ChatModelRoute): EngineCall {
-  const { parts, agent, dialect, body, response } = options
+  const { parts, agent, dialect, body } = options
   const call = decode(dialect, body, agent.memory)
   parts.hosted.leaveOut(agent.name, call.hosted)
   for (const ignored of call.ignored) add(parts.counters.ignored, ignored)
-  const head: AnswerHead = {
-    id: `${agent.idPrefix}-${agent.arrivals++}`,
-    created: Math.floor(Date.now() / 1000),
-    model: name,
-    call,
-    promptTokenIds: new Int32Array(0),
-    tokenText: () => '',
-    memory: agent.memory,
-  }
-  const answer = createAnswer(dialect, head, response)
+  const answer = createTextAnswer(options, name, call, `${agent.arrivals++}`)
   progress.answer = answer
   const format = encodeFormat(call)
   const constrained = format !== undefined || call.toolChoice.kind === 'required' || call.toolChoice.kind === 'named'

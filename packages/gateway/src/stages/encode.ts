@@ -29,6 +29,11 @@ export function sendText(
   response.end(text)
 }
 
+/** Sends the head of a server's stream that is passed on, unless a head was already sent. */
+export function startStream(response: ServerResponse, contentType: string): void {
+  if (!response.headersSent && !response.destroyed) response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache' })
+}
+
 function wholeAnswer(dialect: Dialect, head: AnswerHead, response: ServerResponse): Answer {
   return {
     piece() {},

@@ -1,3 +1,4 @@
+import type { Claim } from '../budget.ts'
 import type { FrozenModel } from '../models/model-table.ts'
 import type { SessionState } from '../session-state.ts'
 import { costOf, estimatedUsage } from './cost.ts'
@@ -17,29 +18,11 @@ function mostOf(session: SessionState, { call, json }: FrozenRequest) {
   return { ...estimatedUsage(call, []), completionTokens: each * answers }
 }
 
-/**
- * Reserves the most that a call to a third party is likely to use, in tokens and in money, and resolves to the function that ends the
- * reservation. Waits while the reservations of other calls leave too little. Rejects with the signal's reason.
- */
-export async function holdBudgets(
-  session: SessionState,
-  { price }: FrozenModel,
-  request: FrozenRequest,
-  signal: AbortSignal,
-): Promise<() => void> {
-  const { frozenTokenBudget, costBudget } = session
+/** The most that a call to a third party is likely to use, in tokens and in money. */
+export function claimsOf(session: SessionState, { price }: FrozenModel, request: FrozenRequest): readonly Claim[] {
   const most = mostOf(session, request)
-  const tokens = most.promptTokens + most.completionTokens
-  const heldTokens = frozenTokenBudget.tryHold(tokens) ?? (await frozenTokenBudget.hold(tokens, signal))
-  try {
-    const cost = price ? costOf(most, price) : 0
-    const heldCost = costBudget.tryHold(cost) ?? (await costBudget.hold(cost, signal))
-    return () => {
-      frozenTokenBudget.release(heldTokens)
-      costBudget.release(heldCost)
-    }
-  } catch (cause) {
-    frozenTokenBudget.release(heldTokens)
-    throw cause
-  }
+  return [
+    { budget: session.frozenTokenBudget, most: most.promptTokens + most.completionTokens },
+    { budget: session.costBudget, most: price ? costOf(most, price) : 0 },
+  ]
 }
