@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createSlots, orAborted } from '@aworld-train/core'
-import { type Cassette, createRedact, openCassette, type Redact } from '@aworld-train/http'
+import { type Cassette, createRedact, isUnsent, openCassette, type Redact, retryRules, sendWithRetries } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import { Pool } from 'undici'
 import type { FrozenModel } from '../models/model-table.ts'
@@ -26,29 +25,14 @@ export interface FrozenClient {
   close(): Promise<void>
 }
 
-/** An error answer, as text without the key. */
-interface Refusal {
+/** How an answer ended: whole, or as an error, whose text has no key in it. */
+interface Outcome {
   readonly status: number
-  readonly text: string
-  readonly retryAfterMs: number | null
+  readonly retryAfter: string | null
+  readonly refusal: string | null
 }
 
-/** Statuses that refuse a call because of load, before anything was generated. */
-const busy: ReadonlySet<number> = new Set([429, 502, 503, 504, 529])
 const maxErrorBytes = 64 * 1024
-const longestWaitMs = 60_000
-
-/** Codes of connections that could not be opened, so that nothing was sent. */
-const unsent: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-])
-
-class Unreachable extends Error {}
 
 function keyOf({ name, apiKey }: FrozenModel): string | undefined {
   if (apiKey === undefined || typeof apiKey === 'string') return apiKey
@@ -87,15 +71,7 @@ async function openFrozenClient(
   model: FrozenModel,
   cassettes: (path: string, mode: 'record' | 'replay') => Promise<Cassette>,
 ): Promise<FrozenClient> {
-  const {
-    name,
-    dialect,
-    baseUrl,
-    headers: modelHeaders = {},
-    retries = 2,
-    timeoutMs = 600_000,
-    maxInFlight = Number.POSITIVE_INFINITY,
-  } = model
+  const { name, dialect, baseUrl, headers: modelHeaders = {}, retries, timeoutMs = 600_000, maxInFlight = Number.POSITIVE_INFINITY } = model
   const cassette = model.cassette ? await cassettes(model.cassette.path, model.cassette.mode) : null
   // Replaying needs no key, because nothing is sent.
   const key = cassette?.mode === 'replay' ? undefined : keyOf(model)
@@ -110,8 +86,8 @@ async function openFrozenClient(
   const failed = (message: string, details?: Record<string, unknown>, cause?: unknown) =>
     new TrainError('FROZEN_MODEL_FAILED', redact(`Model "${name}" ${message}`), { cause, ...(details && { details }) })
 
-  /** Sends once. Rejects with the signal's reason, with Unreachable where nothing was sent, and with FROZEN_MODEL_FAILED. */
-  async function attempt(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<Refusal | null> {
+  /** Sends once. Rejects with the signal's reason, with the error of a connection that could not be made, and with FROZEN_MODEL_FAILED. */
+  async function attempt(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<Outcome> {
     let answered = false
     try {
       const answer = await pool.request({ method: 'POST', path: target, headers: allHeaders, body, signal })
@@ -119,45 +95,34 @@ async function openFrozenClient(
       const { statusCode: status, headers: answerHeaders } = answer
       const header = (field: string) => [answerHeaders[field]].flat()[0]
       if (status >= 300) {
-        const seconds = Number(header('retry-after') ?? Number.NaN)
-        const text = redact(await beginningOf(answer.body))
-        return { status, text, retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null }
+        const refusal = redact(await beginningOf(answer.body))
+        return { status, retryAfter: header('retry-after') ?? null, refusal }
       }
       handler.onHead(header('content-type') ?? '')
       for await (const chunk of answer.body) {
         const { promise, resolve } = Promise.withResolvers<void>()
         if (!handler.onData(chunk as Buffer, resolve)) await orAborted(promise, signal)
       }
-      return null
+      return { status, retryAfter: null, refusal: null }
     } catch (cause) {
       if (signal.aborted) throw signal.reason
+      if (!answered && isUnsent(cause)) throw cause
       const { code = '', message } = cause as NodeJS.ErrnoException
-      if (!answered && unsent.has(code)) throw new Unreachable(message, { cause })
       const when = answered ? 'broke off its answer' : 'did not answer'
       throw failed(`${when}: ${message || code}. Check its base URL, or raise timeoutMs.`, undefined, cause)
     }
   }
 
-  async function sendWithRetries(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<void> {
-    for (let tried = 0; ; tried++) {
-      let waitMs = Math.min(500 * 2 ** tried, longestWaitMs)
-      try {
-        const refusal = await attempt(body, handler, signal)
-        if (!refusal) return
-        const { status, text, retryAfterMs } = refusal
-        if (!busy.has(status) || tried >= retries) {
-          const key = status === 401 || status === 403 ? ' Check its key.' : ''
-          throw failed(`answered ${status}: ${errorText(text)}${key}`, { status: shownStatus(status), upstreamStatus: status })
-        }
-        waitMs = Math.min(retryAfterMs ?? waitMs, longestWaitMs)
-      } catch (cause) {
-        if (!(cause instanceof Unreachable)) throw cause
-        if (tried >= Math.max(retries, 1)) throw failed(`cannot be reached: ${cause.message}. Check its base URL.`, undefined, cause.cause)
-      }
-      await sleep(waitMs, undefined, { signal }).catch(() => {
-        throw signal.reason
-      })
-    }
+  async function sendPatiently(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<void> {
+    const { status, refusal } = await sendWithRetries(retryRules.thirdParty, () => attempt(body, handler, signal), {
+      retries,
+      signal,
+    }).catch((cause: Error) => {
+      throw isUnsent(cause) ? failed(`cannot be reached: ${cause.message}. Check its base URL.`, undefined, cause) : cause
+    })
+    if (refusal === null) return
+    const key = status === 401 || status === 403 ? ' Check its key.' : ''
+    throw failed(`answered ${status}: ${errorText(refusal)}${key}`, { status: shownStatus(status), upstreamStatus: status })
   }
 
   return {
@@ -166,7 +131,7 @@ async function openFrozenClient(
     async send(body, handler, signal) {
       await slots.take(signal)
       try {
-        await sendWithRetries(body, handler, signal)
+        await sendPatiently(body, handler, signal)
       } finally {
         slots.give()
       }

@@ -1,12 +1,13 @@
 import { lookup as systemLookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import { type OutwardRequest, orAborted, retryAfterMs } from '@aworld-train/core'
+import { type OutwardRequest, orAborted } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { Agent, type Dispatcher } from 'undici'
+import { isUnsent, retryPauseMs, retryRules } from '../retry.ts'
 import { createByteBudget } from './byte-budget.ts'
 import { type ExchangeAnswer, exchange, isRedirect } from './exchange.ts'
 import { guardedConnector, type LookupAll } from './guarded-connector.ts'
-import { hostNotFound, isNotFound, isUnsent, OutwardError, type RequestWords, refusedAddress, toOutwardError } from './outward-error.ts'
+import { hostNotFound, isNotFound, OutwardError, type RequestWords, refusedAddress, toOutwardError } from './outward-error.ts'
 import type { OutwardService, WebOptions } from './outward-options.ts'
 import { isPublicAddress } from './public-address.ts'
 import { createRate, type Rate, type RateLimits } from './rate.ts'
@@ -35,15 +36,10 @@ export interface LiveOutward {
 }
 
 const maxRedirects = 5
-const retries = 2
-/** Longest wait for a server that asks for a pause. */
-const longestPauseMs = 60_000
 /** Most bytes that all answers under way may hold in memory. */
 const maxBytesUnderWay = 1_000_000_000
 const serviceRate: RateLimits = { concurrent: 16 }
 const hostRate: RateLimits = { concurrent: 8 }
-/** Statuses of a server that refuses requests because of load. */
-const busy: ReadonlySet<number> = new Set([429, 502, 503, 504])
 /** Statuses for a key that is wrong or used up. */
 const keyRefused: ReadonlySet<number> = new Set([401, 402, 403])
 /** Headers that public pages may get; keys and cookies are never among them. */
@@ -165,18 +161,17 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
       const limits = service ? (service.rate ?? serviceRate) : webRate
       for (let tried = 0; ; tried++) {
         const answer = await withRate(name, limits, signal, async (rate) => {
-          const last = tried === retries
-          const backoffMs = 200 * 3 ** tried
-          try {
-            const reached = await memory.run(request.maxBytes, () => follow(request, signal), signal)
-            const pauseMs = retryAfterMs(reached.header('retry-after')) ?? backoffMs
-            if (!busy.has(reached.status) || last || pauseMs > longestPauseMs) return reached
-            rate.pause(pauseMs)
-          } catch (cause) {
-            if (!isUnsent(cause)) throw cause
-            if (last) throw toOutwardError(cause, url.hostname, request)
-            rate.pause(backoffMs)
-          }
+          const sent = await memory
+            .run(request.maxBytes, () => follow(request, signal), signal)
+            .then(
+              (answer) => ({ answer: { ...answer, retryAfter: answer.header('retry-after') } }),
+              (error: unknown) => ({ error }),
+            )
+          const pauseMs = retryPauseMs(retryRules.outward, sent, tried)
+          // Other requests to the same host wait too.
+          if (pauseMs !== null) rate.pause(pauseMs)
+          else if ('answer' in sent) return sent.answer
+          else throw isUnsent(sent.error) ? toOutwardError(sent.error, url.hostname, request) : sent.error
           return null
         })
         if (!answer) continue
@@ -189,7 +184,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
         // A service may repeat its key in its answer. Latin-1 keeps every byte as it is.
         const bytes = service ? Buffer.from(redact(answer.bytes.toString('latin1')), 'latin1') : answer.bytes
         const response = { status, url: redact(answer.url.href), contentType: answer.header('content-type'), bytes }
-        return { response, passing: busy.has(status) || (service !== null && keyRefused.has(status)) }
+        return { response, passing: retryRules.outward.statuses(status) || (service !== null && keyRefused.has(status)) }
       }
     },
     async close() {

@@ -13,10 +13,6 @@ export class OutwardError extends ToolError {
   }
 }
 
-/** Codes of errors in which there was no connection, so that the request may be sent again. */
-const unsent: ReadonlySet<string> = new Set(['ECONNREFUSED', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
-export const isUnsent = (error: unknown) => unsent.has((error as NodeJS.ErrnoException).code ?? '')
-
 export const refusedAddress = (host: string) =>
   new OutwardError(`${host} is not on the public web, and only addresses there can be read; use another source.`, true)
 

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createEventReader, type RolloutRunner, runAll } from '@aworld-train/core'
+import { retryRules, sendWithRetries } from '@aworld-train/http'
 import {
   type Episode,
   type ErrorCode,
@@ -40,10 +40,6 @@ export interface RolloutClient extends RolloutRunner {
 const pollMs = 50_000
 /** Longest silence of the service in an answer that does not wait for a rollout. Streams of events are never silent this long. */
 const silenceMs = 60_000
-const firstDelayMs = 100
-
-/** Connection errors before an answer. The request is idempotent, so it may be sent again. */
-const passing = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET', 'UND_ERR_CONNECT_TIMEOUT'])
 
 function toError(status: number, text: string): TrainError {
   let record: ErrorRecord | undefined
@@ -62,7 +58,7 @@ function toError(status: number, text: string): TrainError {
   )
 }
 
-export function createRolloutClient({ url, token, connections = 4_096, retries = 6, ca }: RolloutClientOptions): RolloutClient {
+export function createRolloutClient({ url, token, connections = 4_096, retries, ca }: RolloutClientOptions): RolloutClient {
   const origin = new URL(url).origin
   const pool = new Pool(origin, { connections, ...(ca !== undefined && { connect: { ca } }) })
   const headers = { ...(token !== undefined && { authorization: `Bearer ${token}` }) }
@@ -73,7 +69,7 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
     readonly signal?: AbortSignal | undefined
   }
 
-  async function once(method: Dispatcher.HttpMethod, path: string, { body, waitMs = 0, signal }: RequestParts = {}): Promise<RolloutState> {
+  async function once(method: Dispatcher.HttpMethod, path: string, { body, waitMs = 0, signal }: RequestParts = {}) {
     const answer = await pool.request({
       method,
       path,
@@ -83,24 +79,14 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
       ...(body !== undefined && { body }),
       ...(signal && { signal }),
     })
-    const text = await answer.body.text()
-    if (answer.statusCode >= 300) throw toError(answer.statusCode, text)
-    return fromWire(JSON.parse(text))
+    return { status: answer.statusCode, text: await answer.body.text() }
   }
 
   async function send(method: Dispatcher.HttpMethod, path: string, parts: RequestParts = {}): Promise<RolloutState> {
     const { signal } = parts
-    for (let retried = 0; ; retried++) {
-      try {
-        return await once(method, path, parts)
-      } catch (cause) {
-        const { code, details } = cause as { code?: string; details?: { status?: number } }
-        // A service that is full, stopping or not reachable may take the request later.
-        const mayPass = details?.status === 503 || (details?.status === undefined && passing.has(code ?? ''))
-        if (signal?.aborted || !mayPass || retried >= retries) throw cause
-        await sleep(firstDelayMs * 2 ** retried, undefined, signal ? { signal } : {})
-      }
-    }
+    const { status, text } = await sendWithRetries(retryRules.rolloutService, () => once(method, path, parts), { retries, signal })
+    if (status >= 300) throw toError(status, text)
+    return fromWire(JSON.parse(text))
   }
 
   const pathOf = (key: string) => `/v1/rollouts/${encodeURIComponent(key)}`
