@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { PolicyEndpoint } from '@aworld-train/core'
+import { retryRules, sendWithRetries } from '@aworld-train/http'
 import type { Message } from '@aworld-train/protocol'
 import OpenAI from 'openai'
 import { Agent as Dispatcher, request } from 'undici'
@@ -33,11 +33,6 @@ export interface ModelTransport {
   connect(options: ModelClientOptions): ModelClient
   close(): Promise<void>
 }
-
-/** Codes of failures to connect, in which no byte of the request was written. */
-const connectErrors = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
-const connectAttempts = 3
-const connectRetryMs = 100
 
 /** The largest delay of a timer. Model calls end by their signal, not by the client's clock. */
 const noTimeoutMs = 2 ** 31 - 1
@@ -98,27 +93,22 @@ export function createModelTransport(): ModelTransport {
 /** `fetch` for the SDK over undici's `request`. It takes 0.2 ms of CPU a call, the default 0.4. */
 function createFetch(dispatcher: Dispatcher): typeof fetch {
   return async (input, init = {}) => {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        const { statusCode, headers, body } = await request(String(input), {
-          dispatcher,
-          method: init.method ?? 'POST',
-          headers: init.headers as Headers,
-          body: init.body as string,
-          signal: init.signal ?? null,
-        })
-        const text = await body.text()
-        const contentType = String(headers['content-type'] ?? 'application/json')
-        const retryAfter = headers['retry-after']
-        return new Response(statusCode === 204 || statusCode === 304 ? null : text, {
-          status: statusCode,
-          headers: { 'content-type': contentType, ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }) },
-        })
-      } catch (error) {
-        const code = (error as { code?: unknown }).code
-        if (attempt === connectAttempts || typeof code !== 'string' || !connectErrors.has(code)) throw error
-        await delay(connectRetryMs * attempt, undefined, init.signal ? { signal: init.signal } : {})
-      }
+    const send = async () => {
+      const { statusCode, headers, body } = await request(String(input), {
+        dispatcher,
+        method: init.method ?? 'POST',
+        headers: init.headers as Headers,
+        body: init.body as string,
+        signal: init.signal ?? null,
+      })
+      const text = await body.text()
+      const contentType = String(headers['content-type'] ?? 'application/json')
+      const retryAfter = headers['retry-after']
+      return new Response(statusCode === 204 || statusCode === 304 ? null : text, {
+        status: statusCode,
+        headers: { 'content-type': contentType, ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }) },
+      })
     }
+    return await sendWithRetries(retryRules.agentModel, send, { signal: init.signal })
   }
 }

@@ -1,3 +1,5 @@
+import { retryRules } from '@aworld-train/http'
+
 /** How an exchange with a server failed, ordered by time. */
 export type Failure =
   /** There was no connection, so nothing was written. */
@@ -23,7 +25,7 @@ export function mayRetry(failure: Failure, before: readonly Failure[], raceMs: n
     case 'sent':
       return failure.reused && failure.afterMs <= raceMs
     case 'status':
-      return failure.status >= 502 && failure.status <= 504
+      return retryRules.sampling.statuses(failure.status)
     case 'answered':
       return false
   }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { retryRules, sendWithRetries } from '@aworld-train/http'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { Pool } from 'undici'
 import { messageOf, toServerError } from './server-error.ts'
@@ -36,8 +36,6 @@ export interface ServerAdminOptions {
   readonly keepAliveMs: number
 }
 
-const backoffMs = 100
-
 export function createAdmin({ url, headers, connectTimeoutMs, keepAliveMs }: ServerAdminOptions): Admin {
   const { origin, pathname } = new URL(url)
   const base = pathname.replace(/\/+$/, '')
@@ -69,22 +67,12 @@ export function createAdmin({ url, headers, connectTimeoutMs, keepAliveMs }: Ser
 
   async function call(path: string, options: AdminCall = {}): Promise<AdminAnswer> {
     const { attempts = 1, signal } = options
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const answer = await once(path, options)
-        if (answer.status < 500 || attempt >= attempts) return answer
-      } catch (cause) {
-        signal?.throwIfAborted()
-        if (attempt >= attempts) {
-          const why = errorMessage(cause)
-          throw new TrainError('POLICY_UNAVAILABLE', `${url} did not answer ${path}: ${why}; check that the server runs.`, {
-            cause,
-            details: { server: url, path },
-          })
-        }
-      }
-      await sleep(backoffMs * 2 ** (attempt - 1), undefined, { signal })
-    }
+    const rule = retryRules.serverControl
+    return await sendWithRetries(rule, () => once(path, options), { retries: attempts - 1, signal }).catch((cause: unknown) => {
+      signal?.throwIfAborted()
+      const message = `${url} did not answer ${path}: ${errorMessage(cause)}; check that the server runs.`
+      throw new TrainError('POLICY_UNAVAILABLE', message, { cause, details: { server: url, path } })
+    })
   }
 
   return {

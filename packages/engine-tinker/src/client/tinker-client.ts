@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRecord } from '@aworld-train/core'
+import { retryRules, sendWithRetries } from '@aworld-train/http'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { Agent } from 'undici'
 import { messageOf, refusal, toAnswerError } from './answer-errors.ts'
@@ -59,7 +60,6 @@ const callMs = 60_000
 const pollMs = 45_000
 /** Pause between two polls, so that a server that answers 408 at once is not polled in a tight loop. */
 const pauseMs = 50
-const backoffMs = { first: 250, longest: 8_000 }
 
 export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, resultMs = 900_000 }: TinkerService): TinkerClient {
   const url = baseUrl(address)
@@ -100,18 +100,20 @@ export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, 
 
   /** Repeats a call until it has a result. A repeated request of a model has the same `seq_id`, by which the service recognises it. */
   async function patiently(call: Exchange): Promise<Answer> {
-    const end = performance.now() + patienceMs
-    for (let wait = backoffMs.first; ; wait = Math.min(2 * wait, backoffMs.longest)) {
-      const outcome = await exchange(call).catch((error: unknown) => error)
-      call.signal?.throwIfAborted()
-      if (closing.signal.aborted) throw closing.signal.reason
-      const answer = isAnswer(outcome) ? outcome : null
-      if (answer && answer.status !== 429 && answer.status < 500) return answer
-      if (call.isPoll && isTimeout(outcome)) return stillPending
-      if (performance.now() + wait > end)
-        throw waitedFor(answer ? toAnswerError({ ...answer, url, what: call.what }) : unreachable(call.what, outcome))
-      await sleep(wait, undefined, { signal: AbortSignal.any([closing.signal, ...(call.signal ? [call.signal] : [])]) }).catch(() => {})
-    }
+    const signal = AbortSignal.any([closing.signal, ...(call.signal ? [call.signal] : [])])
+    const send = () =>
+      exchange(call).catch((error: unknown) => {
+        if (call.isPoll && isTimeout(error)) return stillPending
+        throw error
+      })
+    const rule = retryRules.trainingService
+    const answer = await sendWithRetries(rule, send, { signal, patienceMs }).catch((error: unknown) => {
+      signal.throwIfAborted()
+      throw waitedFor(unreachable(call.what, error))
+    })
+    signal.throwIfAborted()
+    if (rule.statuses(answer.status)) throw waitedFor(toAnswerError({ ...answer, url, what: call.what }))
+    return answer
   }
 
   /** The error after all repetitions. Its `waitedMs` keeps callers from repeating the call, which would wait as long again. */
@@ -202,7 +204,6 @@ function baseUrl(address: string): string {
 }
 
 const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1) || path
-const isAnswer = (outcome: unknown): outcome is Answer => isRecord(outcome) && typeof outcome['status'] === 'number'
 const isTimeout = (outcome: unknown): boolean => outcome instanceof Error && outcome.name === 'TimeoutError'
 const stillPending: Answer = { status: 408, type: '', body: Buffer.alloc(0) }
 
