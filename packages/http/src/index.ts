@@ -3,16 +3,7 @@ export { type OpenOutward, openOutward } from './outward/open-outward.ts'
 export type { OutwardCassette, OutwardOptions, OutwardService, WebOptions } from './outward/outward-options.ts'
 export type { RateLimits } from './outward/rate.ts'
 export { createRedact, type Redact } from './outward/redact.ts'
-export {
-  type Answered,
-  isUnsent,
-  type RetryOptions,
-  type RetryRule,
-  retryPauseMs,
-  retryRules,
-  type Sent,
-  sendWithRetries,
-} from './retry.ts'
+export { type Answered, isUnsent, retryPauseMs, retryRules, sendWithRetries } from './retry.ts'
 export { createBearerCheck, createSecretCheck } from './serve/bearer.ts'
 export { checkExposure, type Exposure, isLoopback } from './serve/exposure.ts'
 export {
