@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { toAnswer } from '../../documents/document-tool.ts'
 import { defineFormattedTool, defineTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
 import { pdfPages, readPdf } from '../pdf/read-pdf.ts'
-import { arxivCategories } from './categories.ts'
+import arxivCategories from './categories.json' with { type: 'json' }
 import type { Paper, PaperFeed } from './parse-atom.ts'
 
 const paperId = z
@@ -163,7 +163,9 @@ const downloadPaper = defineFormattedTool({
         )}`,
 })
 
-const categories = Object.entries(arxivCategories).flatMap(([archive, { name, subjects }]) => {
+/** The subjects of arXiv by archive. A category is written `archive.subject`, or as the archive alone if it has no subject. */
+const archives: Readonly<Record<string, { readonly name: string; readonly subjects: Readonly<Record<string, string>> }>> = arxivCategories
+const categories = Object.entries(archives).flatMap(([archive, { name, subjects }]) => {
   const rows = Object.entries(subjects).map(([subject, label]) => ({ category: `${archive}.${subject}`, name: label }))
   return rows.length > 0 ? rows : [{ category: archive, name }]
 })
