@@ -1,5 +1,7 @@
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createCommitQueue } from './commit-queue.ts'
 import { createEncodedWrites } from './encoded-writes.ts'
@@ -17,7 +19,8 @@ async function openParts(path: string, faulty: (segments: SegmentWriter) => Segm
   const segments = faulty(await createSegmentWriter({ directory: join(path, 'segments'), end: { segment: 1, offset: 0 }, maxBytes: 200 }))
   const queries = createRunQueries(path, database)
   const onError = (error: unknown) => toStoreError(error, path)
-  const queue = await createCommitQueue({ database, segments, walPath: join(path, 'run.db-wal'), batchMs: 0, onError })
+  const log = await open(join(path, 'run.db-wal'), 'r+')
+  const queue = createCommitQueue({ database, segments, log, gather: nextTurn, onError })
   return {
     database,
     queries,

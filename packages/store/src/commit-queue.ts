@@ -1,6 +1,4 @@
-import { open } from 'node:fs/promises'
 import type { DatabaseSync } from 'node:sqlite'
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { SegmentPosition, SegmentWriter } from './segment-writer.ts'
 
 /** One write of a batch. */
@@ -26,10 +24,10 @@ export interface CommitQueue {
 export interface CommitQueueOptions {
   readonly database: DatabaseSync
   readonly segments: SegmentWriter
-  /** The write-ahead log of `database`, which must exist. */
-  readonly walPath: string
-  /** A batch consists of the writes that arrive in this time. */
-  readonly batchMs: number
+  /** The write-ahead log of `database`. */
+  readonly log: { datasync(): Promise<void>; close(): Promise<void> }
+  /** Resolves when the writes of a batch have arrived. */
+  readonly gather: () => Promise<void>
   readonly onError: (error: unknown) => Error
 }
 
@@ -44,9 +42,7 @@ interface Queued {
  * points at bytes that are not durable. Syncing the write-ahead log on the thread pool gives the strength of `synchronous=FULL`
  * without holding up the event loop.
  */
-export async function createCommitQueue(options: CommitQueueOptions): Promise<CommitQueue> {
-  const { database, segments, batchMs, onError } = options
-  const wal = await open(options.walPath, 'r+')
+export function createCommitQueue({ database, segments, log, gather, onError }: CommitQueueOptions): CommitQueue {
   const begin = database.prepare('BEGIN IMMEDIATE')
   const commit = database.prepare('COMMIT')
   let queue: Queued[] = []
@@ -55,7 +51,7 @@ export async function createCommitQueue(options: CommitQueueOptions): Promise<Co
 
   async function drain(): Promise<void> {
     while (queue.length > 0) {
-      if (!closed) await (batchMs > 0 ? sleep(batchMs) : nextTurn())
+      if (!closed) await gather()
       const batch = queue
       queue = []
       await runBatch(batch)
@@ -68,7 +64,7 @@ export async function createCommitQueue(options: CommitQueueOptions): Promise<Co
       const chunks = batch.flatMap(({ write }) => write.chunks ?? [])
       const at = chunks.length > 0 ? await segments.append(chunks) : { segment: 0, offset: 0 }
       const settle = applyAll(batch, at)
-      if (batch.some(({ write }) => write.synced)) await wal.datasync()
+      if (batch.some(({ write }) => write.synced)) await log.datasync()
       for (const done of settle) done()
     } catch (error) {
       const reason = onError(error)
@@ -111,7 +107,7 @@ export async function createCommitQueue(options: CommitQueueOptions): Promise<Co
       if (closed) return
       closed = true
       await draining
-      await wal.close()
+      await log.close()
     },
   }
 }

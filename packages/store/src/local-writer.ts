@@ -1,5 +1,7 @@
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { createCommitQueue } from './commit-queue.ts'
 import { createEncodedWrites, type EncodedWrites } from './encoded-writes.ts'
 import { recordedEnd } from './recorded-end.ts'
@@ -29,7 +31,9 @@ export async function createLocalWriter({ path, database, batchMs }: LocalWriter
   const segments = await createSegmentWriter({ directory, end })
   try {
     const onError = (error: unknown) => toStoreError(error, path)
-    const queue = await createCommitQueue({ database, segments, walPath: join(path, 'run.db-wal'), batchMs, onError })
+    const log = await open(join(path, 'run.db-wal'), 'r+')
+    const gather = () => (batchMs > 0 ? sleep(batchMs) : nextTurn())
+    const queue = createCommitQueue({ database, segments, log, gather, onError })
     const queries = createRunQueries(path, database)
     return {
       writes: createEncodedWrites(database, queue, queries),
