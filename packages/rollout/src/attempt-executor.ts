@@ -20,6 +20,7 @@ import {
 } from '@aworld-train/protocol'
 import { createAttemptContext } from './attempt-context.ts'
 import { createAttemptTools } from './attempt-tools.ts'
+import { type Clock, processClock } from './clock.ts'
 import { spanOfHeaders, withSpan } from './observe/rollout-spans.ts'
 import { agentFailure, cancelled, rolloutEnded, strayFailure, timeLimit } from './rollout-errors.ts'
 import { withErrorOwner } from './stray-errors.ts'
@@ -35,18 +36,20 @@ export interface AttemptExecutorOptions {
   readonly abandonAfterMs?: number | undefined
   /** How long opening or closing the tools of an agent may take. Opening costs no budget. Default 120,000. */
   readonly leaseTimeoutMs?: number | undefined
+  /** Default: the clock of this process. */
+  readonly clock?: Clock | undefined
 }
 
 /** Runs agents in this process. */
 export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptExecutor {
-  const { program, environment, baseDirectory = '.', abandonAfterMs = 1000, leaseTimeoutMs = 120_000 } = options
+  const { program, environment, baseDirectory = '.', abandonAfterMs = 1000, leaseTimeoutMs = 120_000, clock = processClock } = options
   /** Budgets of the running attempts. While clocks are stopped, each has the function that starts its clock again. */
   const budgets = new Map<TimeBudget, (() => void) | null>()
   const journals = new Map<ToolJournal, AttemptName>()
   let paused = false
 
   function startBudget(rollout: string, timeoutMs: number, stop: AbortController): TimeBudget {
-    const budget = createTimeBudget(timeoutMs, () => stop.abort(timeLimit(rollout, timeoutMs)))
+    const budget = createTimeBudget(timeoutMs, () => stop.abort(timeLimit(rollout, timeoutMs)), clock)
     budgets.set(budget, paused ? budget.hold() : null)
     return budget
   }
@@ -119,7 +122,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
       },
     }
     const run = () => Promise.race([stray.promise, withErrorOwner(owner, async () => program.run(task, context))])
-    const end = await endOf(() => withSpan(span, run), stop.signal, abandonAfterMs)
+    const end = await endOf(() => withSpan(span, run), stop.signal, { graceMs: abandonAfterMs, clock })
     isOver = true
     const endedAt = preciseNow()
     const aborted = stop.signal.aborted ? (stop.signal.reason as TrainError) : null
@@ -166,14 +169,18 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
 }
 
 /** Resolves to how `run` ended, or to `abandoned` if it still runs `graceMs` after the abort. */
-function endOf(run: () => Promise<AgentAnswer>, signal: AbortSignal, graceMs: number): Promise<AgentEnd> {
+function endOf(
+  run: () => Promise<AgentAnswer>,
+  signal: AbortSignal,
+  { graceMs, clock }: { readonly graceMs: number; readonly clock: Clock },
+): Promise<AgentEnd> {
   return new Promise((resolve) => {
-    let grace: NodeJS.Timeout | undefined
+    let endGrace = () => {}
     const aborted = () => {
-      grace = setTimeout(() => settle({ kind: 'abandoned' }), graceMs)
+      endGrace = clock.after(graceMs, () => settle({ kind: 'abandoned' }))
     }
     const settle = (end: AgentEnd) => {
-      clearTimeout(grace)
+      endGrace()
       signal.removeEventListener('abort', aborted)
       resolve(end)
     }

@@ -9,12 +9,14 @@ import {
   type Trajectory,
 } from '@aworld-train/protocol'
 import { createAttemptExecutor } from './attempt-executor.ts'
+import { processClock } from './clock.ts'
 import { endRolloutSpan, startRolloutSpan } from './observe/rollout-spans.ts'
 import { createRolloutTally, endEvent } from './rollout-counts.ts'
 import { attemptLost, cancelled, workerLost } from './rollout-errors.ts'
 import type { InProcessRolloutRunner, RolloutRunnerOptions } from './rollout-options.ts'
 import { type CurrentAttempt, createEntry, type RolloutEntry } from './rollout-table.ts'
 import { runRecordedAttempt } from './run-recorded-attempt.ts'
+import type { Schedule } from './scheduler/schedule.ts'
 import { createScheduler } from './scheduler/scheduler.ts'
 import { createSchedulerState, type SchedulerCommand } from './scheduler/scheduler-state.ts'
 import { scoreEpisode } from './score-episode.ts'
@@ -37,17 +39,18 @@ const older = (first: RunningEntry | null, next: RunningEntry): RunningEntry =>
 
 /**
  * Runs rollouts on workers; this process is the only one where the options name none. A rollout begins in the store, runs its agent, closes
- * its URLs and tools, is scored, and its result is kept. Throws AGENT_INVALID for two agents of one name.
+ * its URLs and tools, is scored, and its result is kept. `decide` is the scheduler's rule by default. Throws AGENT_INVALID for two agents
+ * of one name.
  */
-export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRolloutRunner {
-  const { program, gateway, store, onEvent } = options
+export function createRolloutRunner(options: RolloutRunnerOptions, decide?: Schedule): InProcessRolloutRunner {
+  const { program, gateway, store, onEvent, clock = processClock } = options
   const { concurrency = 32, limits = {}, retries = 2, maxLosses = 3, executor = createAttemptExecutor(options) } = options
   const scoring = { reward: options.reward, answerKey: options.answerKey, scoreUnfinished: options.scoreUnfinished ?? 'zero' }
   const names = program.agents.map(({ name }) => name)
   const repeated = names.find((name, index) => names.indexOf(name) !== index)
   if (repeated !== undefined) throw new TrainError('AGENT_INVALID', `Two agents are named "${repeated}"; give each its own name.`)
   const state = createSchedulerState({ retries, maxLosses, concurrency })
-  const scheduler = createScheduler(state, carryOut)
+  const scheduler = createScheduler(state, carryOut, { clock, decide })
   const entries = new Map<string, RolloutEntry>()
   const links = createWorkerLinks({ state, tell: scheduler.tell, fail: failAll })
   const aborts = createSharedAborts()
@@ -118,7 +121,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       number,
       worker,
       agent,
-      startedAt: performance.now(),
+      startedAt: clock.now(),
       stop: new AbortController(),
       lost: new AbortController(),
       result: null,
@@ -270,7 +273,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       const isIts = (call: AttemptName) => call.key === key && call.attempt === attempt.number
       const call = links.find(attempt.worker)?.openCalls?.().find(isIts) ?? null
       const worker = attempt.worker === thisProcess ? null : attempt.worker
-      return { key, attempt: attempt.number, worker, runningMs: performance.now() - attempt.startedAt, call }
+      return { key, attempt: attempt.number, worker, runningMs: clock.now() - attempt.startedAt, call }
     },
     async close() {
       stop(new TrainError('ROLLOUT_CANCELLED', 'The runner was closed; run the same command again and its rollouts run again.'))

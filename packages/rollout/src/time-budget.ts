@@ -1,3 +1,5 @@
+import { type Clock, processClock } from './clock.ts'
+
 /** A deadline in running time: while `hold` is in force, no time passes. */
 export interface TimeBudget {
   /** Stops the clock until the returned function is called. */
@@ -6,33 +8,33 @@ export interface TimeBudget {
 }
 
 /** Calls `onSpent` after `budgetMs`, not counting the times when the clock was stopped. */
-export function createTimeBudget(budgetMs: number, onSpent: () => void): TimeBudget {
+export function createTimeBudget(budgetMs: number, onSpent: () => void, clock: Clock = processClock): TimeBudget {
   let remainingMs = budgetMs
-  let since = performance.now()
+  let since = clock.now()
   let holds = 0
   let stopped = false
-  let timer: NodeJS.Timeout | null = setTimeout(onSpent, remainingMs)
+  let endTimer: (() => void) | null = clock.after(remainingMs, onSpent)
 
   return {
     hold() {
-      if (holds++ === 0 && timer) {
-        clearTimeout(timer)
-        timer = null
-        remainingMs -= performance.now() - since
+      if (holds++ === 0 && endTimer) {
+        endTimer()
+        endTimer = null
+        remainingMs -= clock.now() - since
       }
       let released = false
       return () => {
         if (released) return
         released = true
         if (--holds > 0 || stopped) return
-        since = performance.now()
-        timer = setTimeout(onSpent, Math.max(0, remainingMs))
+        since = clock.now()
+        endTimer = clock.after(Math.max(0, remainingMs), onSpent)
       }
     },
     stop() {
       stopped = true
-      if (timer) clearTimeout(timer)
-      timer = null
+      endTimer?.()
+      endTimer = null
     },
   }
 }

@@ -6,8 +6,9 @@ import {
   TrainError,
   toTrainError,
 } from '@aworld-train/protocol'
-import type { RawData, WebSocket } from 'ws'
+import type { RawData } from 'ws'
 import type { z } from 'zod'
+import { type Clock, processClock } from '../clock.ts'
 
 /** A message from the other side, with its arrays. */
 export interface SocketFrame<Message> {
@@ -15,8 +16,21 @@ export interface SocketFrame<Message> {
   readonly arrays: ChannelArrays
 }
 
+/** What frames need of a WebSocket. */
+export interface FrameSocket {
+  readonly bufferedAmount: number
+  send(frame: string | Uint8Array, options: { readonly binary: boolean }): void
+  ping(): void
+  close(code: number, reason: string): void
+  terminate(): void
+  on(event: 'message', listener: (data: RawData, isBinary: boolean) => void): unknown
+  on(event: 'ping' | 'pong', listener: () => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'close', listener: (code: number) => void): unknown
+}
+
 export interface FramedSocketOptions<Received> {
-  readonly socket: WebSocket
+  readonly socket: FrameSocket
   /** Schema of the messages that the other side may send. */
   readonly messages: z.ZodType<Received>
   /** Name of the other side in errors, such as `trainer`. */
@@ -30,6 +44,8 @@ export interface FramedSocketOptions<Received> {
   readonly onClose: (code?: number) => void
   readonly onWarning: (code: string, message: string) => void
   readonly onBytes?: ((direction: 'received' | 'sent', count: number) => void) | undefined
+  /** Default: the clock of this process. */
+  readonly clock?: Clock | undefined
 }
 
 /** One WebSocket whose frames are messages of a schema. */
@@ -40,7 +56,7 @@ export interface FramedSocket {
   close(code: number, reason: string): void
   /** Pings the other side, or cuts the connection if it has been silent for too long at `now`. */
   beat(now: number): void
-  /** Time by `performance.now()` when the other side was last heard. */
+  /** Time by the clock when the other side was last heard. */
   heardAt(): number
 }
 
@@ -61,13 +77,13 @@ function toBytes(data: RawData): Uint8Array {
 const bytesOf = (data: RawData) => (Array.isArray(data) ? data.reduce((sum, { byteLength }) => sum + byteLength, 0) : data.byteLength)
 
 export function createFramedSocket<Received>(options: FramedSocketOptions<Received>): FramedSocket {
-  const { socket, messages, peer, codes, limits, onFrame, onClose, onWarning, onBytes } = options
-  let heardAt = performance.now()
+  const { socket, messages, peer, codes, limits, onFrame, onClose, onWarning, onBytes, clock = processClock } = options
+  let heardAt = clock.now()
   let open = true
   let queue = Promise.resolve()
 
   const hear = () => {
-    heardAt = performance.now()
+    heardAt = clock.now()
   }
 
   function readFrame(data: RawData, isBinary: boolean): SocketFrame<Received> {
@@ -83,7 +99,7 @@ export function createFramedSocket<Received>(options: FramedSocketOptions<Receiv
     if (!open) return
     open = false
     socket.close(code, reason)
-    setTimeout(() => socket.terminate(), closeMs)
+    clock.after(closeMs, () => socket.terminate())
     onClose()
   }
 

@@ -33,6 +33,8 @@ export function schedule(state: SchedulerState, event: SchedulerEvent, now: numb
   return commands
 }
 
+export type Schedule = typeof schedule
+
 /** Time of the next tick; `null` where nothing waits for a time. */
 export function wakeAt({ jobs, waiting, stopping, doubted, workers }: SchedulerState): number | null {
   let at = Number.POSITIVE_INFINITY

@@ -1,4 +1,5 @@
-import { schedule, wakeAt } from './schedule.ts'
+import { type Clock, processClock } from '../clock.ts'
+import { type Schedule, schedule, wakeAt } from './schedule.ts'
 import type { SchedulerCommand, SchedulerEvent, SchedulerState } from './scheduler-state.ts'
 
 export interface Scheduler {
@@ -13,11 +14,15 @@ export interface Scheduler {
 /** A tick this late means that this process stood still. */
 const lateMs = 2_000
 
-/** Runs a scheduler on the clock of this process. `carryOut` starts the work of a command and does not wait for it. */
-export function createScheduler(state: SchedulerState, carryOut: (command: SchedulerCommand) => void): Scheduler {
+/** Runs a scheduler on a clock. `carryOut` starts the work of a command and does not wait for it. */
+export function createScheduler(
+  state: SchedulerState,
+  carryOut: (command: SchedulerCommand) => void,
+  { clock = processClock, decide = schedule }: { readonly clock?: Clock | undefined; readonly decide?: Schedule | undefined } = {},
+): Scheduler {
   const events: SchedulerEvent[] = []
   let isTelling = false
-  let timer: NodeJS.Timeout | undefined
+  let endTimer = () => {}
   let isClosed = false
 
   function tell(event: SchedulerEvent): void {
@@ -26,25 +31,22 @@ export function createScheduler(state: SchedulerState, carryOut: (command: Sched
     isTelling = true
     try {
       for (let next = events.shift(); next; next = events.shift()) {
-        for (const command of schedule(state, next, performance.now())) carryOut(command)
+        for (const command of decide(state, next, clock.now())) carryOut(command)
       }
     } finally {
       isTelling = false
     }
-    clearTimeout(timer)
+    endTimer()
     const at = wakeAt(state)
     if (at === null || isClosed) return
-    timer = setTimeout(
-      () => tell({ type: 'tick', isLate: performance.now() - at > lateMs }),
-      Math.max(0, Math.ceil(at - performance.now())),
-    )
+    endTimer = clock.after(Math.max(0, Math.ceil(at - clock.now())), () => tell({ type: 'tick', isLate: clock.now() - at > lateMs }))
   }
 
   return {
     tell,
     close() {
       isClosed = true
-      clearTimeout(timer)
+      endTimer()
     },
   }
 }

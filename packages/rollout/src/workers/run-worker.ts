@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptExecutor } from '@aworld-train/core'
 import {
   type AttemptAssignment,
@@ -17,7 +16,8 @@ import {
   type WorkerWelcome,
   workerProtocol,
 } from '@aworld-train/protocol'
-import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
+import { type Clock, processClock, sleep } from '../clock.ts'
+import { createFramedSocket, type FramedSocket, type FrameSocket } from '../frames/framed-socket.ts'
 import { watchStrayErrors } from '../stray-errors.ts'
 import type { AgentIdentity } from './agent-identity.ts'
 import { type CoordinatorConnection, connectWorker, createFileFetch, refusal } from './connect-worker.ts'
@@ -46,6 +46,8 @@ export interface WorkerOptions extends CoordinatorConnection {
   readonly awayMs?: number | undefined
   readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
   readonly onState?: ((state: 'connected' | 'lost' | 'draining') => void) | undefined
+  /** Default: the clock of this process. */
+  readonly clock?: Clock | undefined
 }
 
 const firstDelayMs = 100
@@ -62,10 +64,10 @@ interface Running extends AttemptName {
 
 /**
  * Runs attempts for a coordinator until the worker is drained. Rejects with COORDINATOR_UNREACHABLE, with SERVICE_UNAUTHORIZED, and with
- * the coordinator's refusals: WORKER_PROTOCOL, WORKER_AGENT, WORKER_NAME.
+ * the coordinator's refusals: WORKER_PROTOCOL, WORKER_AGENT, WORKER_NAME. `connect` opens a connection to the coordinator.
  */
-export async function runWorker(options: WorkerOptions): Promise<void> {
-  const { openExecutor, baseDirectory = '.', signal, waitMs = 60_000, awayMs = waitMs, onWarning, onState } = options
+export async function runWorker(options: WorkerOptions, connect: () => Promise<FrameSocket> = () => connectWorker(options)): Promise<void> {
+  const { openExecutor, baseDirectory = '.', signal, waitMs = 60_000, awayMs = waitMs, onWarning, onState, clock = processClock } = options
   const files = createFetchedFiles({ fetch: createFileFetch(options), baseDirectory })
   let incarnation = randomUUID()
   const running = new Map<string, Running>()
@@ -75,8 +77,8 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   let welcome: WorkerWelcome | null = null
   let executor: AttemptExecutor | null = null
   let draining = signal.aborted
-  let heardAt = performance.now()
-  let beats: NodeJS.Timeout | undefined
+  let heardAt = clock.now()
+  let endBeats = () => {}
   let left: () => void = () => {}
 
   const send = (message: WorkerMessage) => socket?.send(message)
@@ -84,7 +86,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   const beat = () => {
     send({ type: 'beat', holding: holding(), draining, openCalls: [...(executor?.openCalls?.() ?? [])] })
     for (const result of results.values()) send(result)
-    socket?.beat(performance.now())
+    socket?.beat(clock.now())
   }
 
   function drain(): void {
@@ -148,7 +150,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
         welcome = message
         executor ??= openExecutor(message.environment)
         onState?.('connected')
-        beats = setInterval(beat, message.beatMs)
+        endBeats = clock.every(message.beatMs, beat)
         beat()
         return
       case 'assign':
@@ -182,12 +184,13 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
 
   /** Serves one connection. Resolves when it is lost; rejects when the coordinator refuses this worker. */
   async function serveOnce(stop: AbortSignal): Promise<void> {
-    const opened = await connectWorker(options)
+    const opened = await connect()
     // The worker has left in the meantime.
     if (stop.aborted) return opened.terminate()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     socket = createFramedSocket({
       socket: opened,
+      clock,
       messages: CoordinatorMessage,
       peer: 'coordinator',
       codes: { lost: 'COORDINATOR_UNREACHABLE', invalid: 'WORKER_INVALID' },
@@ -213,7 +216,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     try {
       await promise
     } finally {
-      clearInterval(beats)
+      endBeats()
       heardAt = Math.max(heardAt, socket.heardAt())
       socket = null
       opened.terminate()
@@ -221,26 +224,26 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   }
 
   async function serve(stop: AbortSignal): Promise<void> {
-    for (let delayMs = firstDelayMs, since = performance.now(); !stop.aborted; ) {
+    for (let delayMs = firstDelayMs, since = clock.now(); !stop.aborted; ) {
       try {
         await serveOnce(stop)
         if (stop.aborted) return
         onState?.('lost')
         delayMs = firstDelayMs
-        since = performance.now()
+        since = clock.now()
       } catch (error) {
         const { code, message } = error as TrainError
         const patienceMs = welcome ? awayMs : waitMs
         // An earlier start of this worker may still count as connected if its machine vanished without a word.
         if (code === 'WORKER_NAME') {
-          if (performance.now() - since > patienceMs) throw error
+          if (clock.now() - since > patienceMs) throw error
           onWarning?.({ code, message })
         } else if (code !== 'COORDINATOR_UNREACHABLE') throw error
-        else if (performance.now() - since > patienceMs)
+        else if (clock.now() - since > patienceMs)
           throw new TrainError(code, `${message} It was waited for ${Math.round(patienceMs / 1000)} s. ${errorCatalogue[code].remedy}`)
       }
-      if (welcome && performance.now() - heardAt > welcome.leaseMs) abandon('its worker has not heard of its coordinator for too long')
-      await sleep(delayMs, undefined, { signal: stop }).catch(() => {})
+      if (welcome && clock.now() - heardAt > welcome.leaseMs) abandon('its worker has not heard of its coordinator for too long')
+      await sleep(clock, delayMs, stop)
       delayMs = Math.min(2 * delayMs, longestDelayMs)
     }
   }

@@ -13,8 +13,9 @@ import {
   WorkerMessage,
   workerProtocol,
 } from '@aworld-train/protocol'
-import { type WebSocket, WebSocketServer } from 'ws'
-import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
+import { WebSocketServer } from 'ws'
+import { type Clock, processClock } from '../clock.ts'
+import { createFramedSocket, type FramedSocket, type FrameSocket } from '../frames/framed-socket.ts'
 import type { RolloutWorkers, WorkerLink, WorkerSource } from '../rollout-workers.ts'
 import { type AgentIdentity, firstDifference } from './agent-identity.ts'
 import { createAnnouncedFiles, type FileOf } from './announced-files.ts'
@@ -29,6 +30,8 @@ export interface WorkerPoolOptions {
   readonly fileOf?: FileOf | undefined
   readonly limits?: Partial<WorkerPoolLimits> | undefined
   readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
+  /** Default: the clock of this process. */
+  readonly clock?: Clock | undefined
 }
 
 /**
@@ -38,6 +41,8 @@ export interface WorkerPoolOptions {
 export interface WorkerPool extends WorkerSource {
   /** Takes over a socket whose token has been checked. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** Takes over a connection. */
+  accept(socket: FrameSocket): void
   /** Answers a request below `filesPath` whose token has been checked, with the file of a task. */
   sendFile(request: IncomingMessage, response: ServerResponse): Promise<void>
   /**
@@ -75,7 +80,7 @@ const idOf = ({ key, attempt }: AttemptName) => `${attempt} ${key}`
 const closeCodes = { normal: 1000, goingAway: 1001, rejected: 4000, replaced: 4002, silent: 4003 }
 
 export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
-  const { agent, environment = {}, fileOf = (path) => resolve(path), onWarning, ...options } = poolOptions
+  const { agent, environment = {}, fileOf = (path) => resolve(path), onWarning, clock = processClock, ...options } = poolOptions
   const limits = { ...defaultWorkerPoolLimits, ...options.limits }
   const { beatMs, deadMs, graceMs, stopMs, maxFrameBytes, maxBufferedBytes } = limits
   const leaseMs = deadMs + graceMs
@@ -87,10 +92,9 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
   let failure: Error | null = null
 
   // Pings tell workers that their coordinator is alive.
-  const beats = setInterval(() => {
+  const endBeats = clock.every(beatMs, () => {
     for (const connection of connections) connection.beat(0)
-  }, beatMs)
-  beats.unref()
+  })
 
   const warn = (code: string, message: string) => onWarning?.({ code, message })
 
@@ -154,7 +158,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
     }
     const other = sessions.get(name)
     // A machine that is gone stays silent. A restart of its worker need not wait for the end of the lease.
-    const isHeard = other?.connection && performance.now() - other.connection.heardAt() < deadMs
+    const isHeard = other?.connection && clock.now() - other.connection.heardAt() < deadMs
     if (isHeard && other.incarnation !== incarnation) {
       throw new TrainError('WORKER_NAME', `Another worker named "${name}" is connected; start this one with another --name.`)
     }
@@ -196,11 +200,12 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
     else workers!.result(name, { key, attempt })
   }
 
-  function accept(socket: WebSocket): void {
+  function accept(socket: FrameSocket): void {
     let session: Session | null = null
     let name = ''
     const framed = createFramedSocket({
       socket,
+      clock,
       messages: WorkerMessage,
       peer: 'worker',
       codes: { lost: 'WORKER_LOST', invalid: 'WORKER_INVALID' },
@@ -209,7 +214,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
       onFrame({ message }) {
         if (session) return serve(session, name, connection, message)
         if (message.type !== 'hello') return connection.unreadable(`A worker says hello first, not ${message.type}.`)
-        clearTimeout(greeting)
+        endGreeting()
         try {
           requireTaken(message)
         } catch (error) {
@@ -219,7 +224,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
         session = greet(message, connection)
       },
       onClose(code) {
-        clearTimeout(greeting)
+        endGreeting()
         connections.delete(connection)
         if (session?.connection !== connection) return
         session.connection = null
@@ -237,9 +242,9 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
       },
     }
     connections.add(connection)
-    const greeting = setTimeout(() => {
+    const endGreeting = clock.after(limits.helloMs, () => {
       connection.reject(new TrainError('WORKER_INVALID', `The worker has not said hello in ${limits.helloMs} ms.`))
-    }, limits.helloMs)
+    })
   }
 
   function disconnect(): void {
@@ -258,6 +263,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
       }
       webSockets.handleUpgrade(request, socket, head, accept)
     },
+    accept,
     sendFile: announced.answer,
     exit(name) {
       const session = sessions.get(name)
@@ -274,7 +280,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
     },
     disconnect,
     close() {
-      clearInterval(beats)
+      endBeats()
       disconnect()
       workers = null
       webSockets.close()
