@@ -9,13 +9,19 @@ export function createRandom(seed: number): () => number {
   }
 }
 
+interface Planned {
+  readonly at: number
+  /** `null` where it was called off. */
+  run: (() => void) | null
+}
+
 /** A clock that jumps from one planned action to the next. Actions of the same time run in the order in which they were planned. */
 export function createVirtualTime() {
   /** The next action is the last element. */
-  const plan: { readonly at: number; readonly run: () => void }[] = []
+  const plan: Planned[] = []
   let time = 0
-  /** Plans an action for a time. */
-  function at(when: number, run: () => void): void {
+  /** Plans an action for a time. The returned function calls it off. */
+  function at(when: number, run: () => void): () => void {
     let low = 0
     let high = plan.length
     while (low < high) {
@@ -23,7 +29,11 @@ export function createVirtualTime() {
       if (plan[middle]!.at > when) low = middle + 1
       else high = middle
     }
-    plan.splice(low, 0, { at: when, run })
+    const planned: Planned = { at: when, run }
+    plan.splice(low, 0, planned)
+    return () => {
+      planned.run = null
+    }
   }
 
   return {
@@ -33,11 +43,13 @@ export function createVirtualTime() {
     after: (seconds: number, run: () => void) => at(time + seconds, run),
     /** Runs the next action; false where none is left. */
     step(): boolean {
-      const next = plan.pop()
-      if (!next) return false
-      time = next.at
-      next.run()
-      return true
+      for (let next = plan.pop(); next; next = plan.pop()) {
+        if (!next.run) continue
+        time = next.at
+        next.run()
+        return true
+      }
+      return false
     },
   }
 }

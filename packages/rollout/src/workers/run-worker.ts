@@ -53,6 +53,9 @@ export interface WorkerOptions extends CoordinatorConnection {
 const firstDelayMs = 100
 const longestDelayMs = 2_000
 
+/** How long a coordinator may take to answer a hello. A connection that is lost without a sign has no answer. */
+const welcomeMs = 30_000
+
 /** Most bytes that wait for a coordinator that does not read; beyond that the connection is cut. */
 const maxBufferedBytes = 256 * 1024 * 1024
 
@@ -79,6 +82,7 @@ export async function runWorker(options: WorkerOptions, connect: () => Promise<F
   let draining = signal.aborted
   let heardAt = clock.now()
   let endBeats = () => {}
+  let endWait = () => {}
   let left: () => void = () => {}
 
   const send = (message: WorkerMessage) => socket?.send(message)
@@ -147,6 +151,7 @@ export async function runWorker(options: WorkerOptions, connect: () => Promise<F
   function take(message: CoordinatorMessage): void {
     switch (message.type) {
       case 'welcome':
+        endWait()
         welcome = message
         executor ??= openExecutor(message.environment)
         onState?.('connected')
@@ -213,9 +218,13 @@ export async function runWorker(options: WorkerOptions, connect: () => Promise<F
     const { name, slots, agent } = options
     const identity = { agentHash: agent.hash, agentParts: agent.parts }
     send({ type: 'hello', protocol: workerProtocol, name, incarnation, slots, ...identity, draining, holding: holding() })
+    endWait = clock.after(welcomeMs, () =>
+      reject(new TrainError('COORDINATOR_UNREACHABLE', `The coordinator has not answered its worker in ${welcomeMs} ms.`)),
+    )
     try {
       await promise
     } finally {
+      endWait()
       endBeats()
       heardAt = Math.max(heardAt, socket.heardAt())
       socket = null

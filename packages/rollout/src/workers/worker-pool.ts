@@ -243,7 +243,10 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
     }
     connections.add(connection)
     const endGreeting = clock.after(limits.helloMs, () => {
-      connection.reject(new TrainError('WORKER_INVALID', `The worker has not said hello in ${limits.helloMs} ms.`))
+      const message = `A worker has not said hello in ${limits.helloMs} ms; its connection was closed.`
+      warn('WORKER_INVALID', message)
+      // No refusal: its process may have stood still, and connects again.
+      framed.close(closeCodes.silent, message)
     })
   }
 

@@ -52,6 +52,18 @@ test('another protocol, no hello, a strange message and an unknown path are refu
   expect(coordinator.warnings.map(({ code }) => code)).toEqual(['WORKER_PROTOCOL', 'WORKER_INVALID'])
 })
 
+test('a connection without a hello is closed and not refused, because its worker may have stood still', async () => {
+  await using coordinator = await startCoordinator({ limits: { helloMs: 50 } })
+  const socket = new WebSocket(coordinator.server.url.replace('http', 'ws') + workersPath, {
+    headers: { authorization: `Bearer ${token}` },
+  })
+  const received: string[] = []
+  socket.on('message', (data) => received.push(String(data)))
+  const [code] = await once(socket, 'close')
+  expect([code, received]).toEqual([4003, []])
+  expect(coordinator.warnings).toEqual([{ code: 'WORKER_INVALID', message: expect.stringContaining('has not said hello in 50 ms') }])
+})
+
 test('the token of clients opens no path of workers, and that of workers none of clients', async () => {
   await using coordinator = await startCoordinator()
   const { url } = coordinator.server
