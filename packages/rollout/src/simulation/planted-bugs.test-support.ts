@@ -1,5 +1,7 @@
-import { schedule } from '../scheduler/schedule.ts'
-import type { SchedulerCommand, SchedulerEvent, SchedulerState } from '../scheduler/scheduler-state.ts'
+import type { PolicySession } from '@aworld-train/core'
+import { type Schedule, schedule } from '../scheduler/schedule.ts'
+import type { SchedulerEvent, SchedulerState } from '../scheduler/scheduler-state.ts'
+import type { SimulatedStore } from './store.test-support.ts'
 
 /** Invariants that hold at every moment, and some that hold eventually once nothing fails any more. */
 export type Invariant =
@@ -19,21 +21,10 @@ export type Invariant =
   | 'what is cancelled ends soon'
   | 'rollouts begin in their order'
   | 'a lost worker is no reward'
+  | 'no rollout is given up'
+  | 'a worker goes on'
   | 'every rollout is answered'
   | 'a worker forgets what is not its own'
-
-/** Faults of the parts around the scheduler, which the world is told to have. */
-export type WorldBug =
-  | 'same attempt again'
-  | 'turns of any attempt'
-  | 'results of any attempt'
-  | 'answer before commit'
-  | '202 before commit'
-  | 'URLs stay open'
-  | 'a lost worker scores 0'
-  | 'queue is forgotten'
-
-export type Schedule = (state: SchedulerState, event: SchedulerEvent, now: number) => SchedulerCommand[]
 
 const jobsOf = (state: SchedulerState, worker: string) =>
   [...(state.workers.get(worker)?.jobs ?? [])].map((key) => state.jobs.get(key)!).filter(({ attempt }) => attempt !== null)
@@ -64,11 +55,6 @@ const schedulerBugs = {
     ),
   'what a worker has from before is not fenced': (state, event, now) =>
     schedule(state, event, now).filter(({ type }) => type !== 'fence' || !['hello', 'beat', 'result'].includes(event.type)),
-  'what is taken from a worker is not fenced': (state, event, now) => {
-    const commands = schedule(state, event, now)
-    const revoked = new Set(commands.flatMap((command) => (command.type === 'revoke' ? [command.key] : [])))
-    return commands.filter((command) => command.type !== 'fence' || !revoked.has(command.key))
-  },
   'leases never end': (state, event, now) =>
     schedule(state, event.type === 'hello' ? { ...event, leaseMs: Number.POSITIVE_INFINITY } : event, now),
   'lost connections are not seen': (state, event, now) => (event.type === 'disconnect' ? [] : schedule(state, event, now)),
@@ -116,21 +102,37 @@ const schedulerBugs = {
     schedule(state, event.type === 'hello' ? { ...event, stopMs: Number.POSITIVE_INFINITY } : event, now),
 } satisfies Record<string, Schedule>
 
-export interface PlantedBug {
+/** Each is one fault of a store. */
+const storeBugs = {
+  'same attempt again': (store) => ({ ...store, begin: async (...begun) => ({ ...(await store.begin(...begun)), attempt: 0 }) }),
+  'turns of any attempt': (store) => ({
+    ...store,
+    appendTurn: (key, _, agent, turn) => store.appendTurn(key, store.rollout(key)!.attempt, agent, turn),
+  }),
+  'answer before commit': (store) => ({ ...store, appendTurn: async (...turn) => void store.appendTurn(...turn).catch(() => {}) }),
+  '202 before commit': (store) => ({ ...store, keepSubmission: async (request) => void store.keepSubmission(request).catch(() => {}) }),
+  'a lost worker scores 0': (store) => ({
+    ...store,
+    finish: (episode, worker) => store.finish(episode.error?.code === 'WORKER_LOST' ? { ...episode, reward: 0 } : episode, worker),
+  }),
+  'queue is forgotten': (store) => ({ ...store, submissions: () => [] }),
+} satisfies Record<string, (store: SimulatedStore) => SimulatedStore>
+
+/** Where a bug is planted: around a part of the real coordinator. */
+interface Planted {
+  readonly decide?: Schedule
+  readonly store?: (store: SimulatedStore) => SimulatedStore
+  readonly session?: (session: PolicySession) => PolicySession
+}
+
+export interface PlantedBug extends Planted {
   readonly name: string
-  readonly schedule: Schedule
-  readonly world: WorldBug | null
   /** The invariant that it breaks. */
   readonly breaks: Invariant
 }
 
-const inScheduler = (name: keyof typeof schedulerBugs, breaks: Invariant): PlantedBug => ({
-  name,
-  schedule: schedulerBugs[name],
-  world: null,
-  breaks,
-})
-const inWorld = (world: WorldBug, breaks: Invariant): PlantedBug => ({ name: world, schedule, world, breaks })
+const inScheduler = (name: keyof typeof schedulerBugs, breaks: Invariant): PlantedBug => ({ name, breaks, decide: schedulerBugs[name] })
+const inStore = (name: keyof typeof storeBugs, breaks: Invariant): PlantedBug => ({ name, breaks, store: storeBugs[name] })
 
 export const plantedBugs: readonly PlantedBug[] = [
   inScheduler('any result is taken', 'an attempt is ended by the worker that has it'),
@@ -138,7 +140,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   inScheduler('what a lost worker had is forgotten', 'every rollout is answered'),
   inScheduler('a worker has everything that it was assigned', 'every rollout is answered'),
   inScheduler('what a worker has from before is not fenced', 'a worker forgets what is not its own'),
-  inScheduler('what is taken from a worker is not fenced', 'a worker has no more than its slots'),
   inScheduler('leases never end', 'every rollout is answered'),
   inScheduler('lost connections are not seen', 'only a connected worker that takes work gets some'),
   inScheduler('losses are not counted', 'every rollout is answered'),
@@ -155,12 +156,15 @@ export const plantedBugs: readonly PlantedBug[] = [
   inScheduler('a worker that comes again drains no more', 'only a connected worker that takes work gets some'),
   inScheduler('an exit is no loss', 'every rollout is answered'),
   inScheduler('a cancel waits for its worker', 'what is cancelled ends soon'),
-  inWorld('same attempt again', 'an attempt has a number of its own'),
-  inWorld('turns of any attempt', 'turns are those of the current attempt'),
-  inWorld('results of any attempt', 'a rollout has one result, of its current attempt'),
-  inWorld('answer before commit', 'what was answered is durable'),
-  inWorld('202 before commit', 'what was answered is durable'),
-  inWorld('URLs stay open', 'an attempt that is over has no URLs'),
-  inWorld('a lost worker scores 0', 'a lost worker is no reward'),
-  inWorld('queue is forgotten', 'every rollout is answered'),
+  inStore('same attempt again', 'an attempt has a number of its own'),
+  inStore('turns of any attempt', 'turns are those of the current attempt'),
+  inStore('answer before commit', 'what was answered is durable'),
+  inStore('202 before commit', 'what was answered is durable'),
+  {
+    name: 'URLs stay open',
+    breaks: 'an attempt that is over has no URLs',
+    session: (session) => ({ ...session, close: async () => session.trajectories() }),
+  },
+  inStore('a lost worker scores 0', 'a lost worker is no reward'),
+  inStore('queue is forgotten', 'every rollout is answered'),
 ]

@@ -19,9 +19,14 @@ export function createWorld(seed: number, bug: PlantedBug | null) {
   const random = createRandom(seed)
   const time = createVirtualTime()
   const states: Record<string, number> = {}
+  const notes: string[] = []
   let broken: Invariant | null = null
   const rates = drawRates(random)
   const isFaulty = () => time.now() < healSeconds
+  function reach(state: string): void {
+    states[state] = (states[state] ?? 0) + 1
+  }
+
   return {
     ...time,
     bug,
@@ -30,14 +35,21 @@ export function createWorld(seed: number, bug: PlantedBug | null) {
     isFaulty,
     /** Longest delay of a message, in seconds. */
     latency: () => (isFaulty() ? rates.delay : 0.1),
+    /** Whether a message is lost though its connection holds. */
+    isMislaid(frame: Buffer): boolean {
+      const isLost = isFaulty() && rates.mislaid > 0 && frame.includes('"type":"assign"') && random() < rates.mislaid
+      if (isLost) reach('assignment lost on its way')
+      return isLost
+    },
     /** How often each named state was reached. */
     states,
-    reach(state: string) {
-      states[state] = (states[state] ?? 0) + 1
-    },
+    reach,
     must(holds: boolean, invariant: Invariant) {
       if (!holds) broken ??= invariant
     },
+    /** What a person wants to know of a broken life. */
+    notes,
+    note: (text: string) => void notes.push(`${time.now().toFixed(3)} ${text}`),
     /** The first invariant that was broken. */
     broken: () => broken,
   }
