@@ -32,7 +32,7 @@ function argumentsOf(variables: Readonly<Record<string, string>>, args: readonly
 
 /** Keys and values of verl that a list of overrides, or a file, stands for. */
 async function keysOf(source: string | readonly string[]): Promise<Record<string, unknown>> {
-  const { keys, problems, settings } = await readVerlConfig(source, { environment: {}, baseDirectory: example })
+  const { keys, problems, settings } = await readVerlConfig(source, { baseDirectory: example })
   expect(problems).toEqual([])
   return { ...Object.fromEntries([...keys.values()].map(({ path, value }) => [path, value])), maxTurns: settings.limits.maxTurns }
 }

@@ -207,13 +207,10 @@ export const commandRows: readonly ParityRow[] = [
     status: 'works',
     note: 'With `--working-dir` too. What describes a Ray of its own, such as `num_cpus`, is left out on a cluster. On a processor Ray needs a GPU in name, `ray start --head --num-gpus 1`, because verl asks for one a rank. See [Train with verl](verl.md).',
     check: async () => {
-      const { overrides } = await planVerl(
-        await readVerlConfig({ 'ray_kwargs.ray_init.num_cpus': 32 }, { verl: readWithExcerpt, environment: {} }),
-        {
-          ...{ path: '/runs/gaia', name: 'gaia', bridgeDirectory, reward: null, test: null, train: { path: '/t.parquet', rows: 8 } },
-          agent: { name: 'gaia', module: '/agent.ts#agent', directory: '/', source: null },
-        },
-      )
+      const { overrides } = await planVerl(await readVerlConfig({ 'ray_kwargs.ray_init.num_cpus': 32 }, { verl: readWithExcerpt }), {
+        ...{ path: '/runs/gaia', name: 'gaia', bridgeDirectory, reward: null, test: null, train: { path: '/t.parquet', rows: 8 } },
+        agent: { name: 'gaia', module: '/agent.ts#agent', directory: '/', source: null },
+      })
       const ray = (each: readonly string[]) => each.filter((override) => override.includes('num_cpus='))
       assert.deepEqual([ray(overrides).length, ray(withoutOwnRay(overrides)).length], [1, 0])
     },

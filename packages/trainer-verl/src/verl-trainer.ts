@@ -86,7 +86,6 @@ export async function readConfig(source: VerlConfigSource, options: ReadConfigOp
       }
     },
     baseDirectory,
-    environment,
     sections,
     arguments: [
       ...(steps === undefined ? [] : [`trainer.total_training_steps=${steps}`]),

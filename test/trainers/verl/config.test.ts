@@ -5,7 +5,6 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bridgeDirectory } from '../../../packages/python-bridge/src/index.ts'
@@ -18,11 +17,11 @@ import { valueAt } from '../../../packages/trainer-verl/src/config/value-at.ts'
 import type { VerlConfigSource } from '../../../packages/trainer-verl/src/config/verl-config.ts'
 import { isGroup } from '../../../packages/trainer-verl/src/config/verl-keys.ts'
 import { verlRun } from '../../../packages/trainer-verl/src/config/verl-run.test-support.ts'
+import { publishedOverrides } from '../../../packages/trainer-verl/src/testing/published-overrides.ts'
 import defaults from '../../../packages/trainer-verl/src/testing/verl-defaults.json' with { type: 'json' }
 import { leaves } from '../../../packages/training/src/index.ts'
 import { verlEnvironment } from '../../support/python-environment.ts'
 
-const published = fileURLToPath(new URL('../../../packages/trainer-verl/src/config/published-run.fixture.sh', import.meta.url))
 const model = { 'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B' }
 
 let python: string
@@ -36,7 +35,6 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }))
 const read = async (source: VerlConfigSource, environment: Record<string, string> = {}) =>
   await readVerlConfig(source, {
     verl: async (_, written) => await readWithVerl(written, { python, env: { PATH: process.env['PATH'], ...environment } }),
-    environment: {},
     baseDirectory: directory,
   })
 /** What the installed verl says of a configuration. */
@@ -63,7 +61,7 @@ function runPython(args: readonly string[], requests: readonly unknown[]): unkno
 }
 
 const sources: readonly (readonly [string, () => VerlConfigSource])[] = [
-  ['the published launch script', () => published],
+  ['the overrides of the published launch script', () => publishedOverrides()],
   ['a model alone', () => model],
   [
     'our general terms',
@@ -199,7 +197,7 @@ describe('the installed verl', () => {
     })).value
     const values = fc.sample(value, 200).filter((each) => !JSON.stringify(each).includes('${'))
     const texts = values.map((each, index) => formatOverride(`a.b${index}`, each, '++'))
-    const written = { keys: {}, texts, groups: [], environment: {} }
+    const written = { keys: {}, texts, groups: [] }
     const { parsed, errors } = await readWithVerl(written, { python })
     expect(errors).toEqual([])
     expect(parsed).toEqual(values)
@@ -222,7 +220,7 @@ describe('the installed verl', () => {
 })
 
 it('a Python without verl, and one that is none, are told apart', async () => {
-  const written = { keys: {}, texts: [], groups: [], environment: {} }
+  const written = { keys: {}, texts: [], groups: [] }
   await expect(readWithVerl(written, { python: 'python3', env: { PATH: process.env['PATH'] } })).rejects.toThrow(
     /install verl into this Python/,
   )

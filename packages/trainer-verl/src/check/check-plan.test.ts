@@ -101,7 +101,7 @@ const cases: readonly Case[] = [
 ]
 
 async function namesOf(keys: Record<string, unknown>, run: Parameters<typeof verlRun>[0] = {}): Promise<string[]> {
-  const config = await readVerlConfig({ ...good, ...keys }, { verl: readWithExcerpt, environment: {} })
+  const config = await readVerlConfig({ ...good, ...keys }, { verl: readWithExcerpt })
   expect(config.problems).toEqual([])
   return findTraps(await planVerl(config, verlRun(run))).map(({ name }) => name)
 }
@@ -114,9 +114,7 @@ it.each(cases.map(([name, keys, run]) => ({ name, keys, run })))('$name is found
 
 it('says every trap in whole sentences', async () => {
   for (const [, keys, run] of cases) {
-    const found = findTraps(
-      await planVerl(await readVerlConfig({ ...good, ...keys }, { verl: readWithExcerpt, environment: {} }), verlRun(run)),
-    )
+    const found = findTraps(await planVerl(await readVerlConfig({ ...good, ...keys }, { verl: readWithExcerpt }), verlRun(run)))
     for (const { message } of found) expect(message).toMatch(/^[A-Za-z$].*[.]$/s)
   }
 })

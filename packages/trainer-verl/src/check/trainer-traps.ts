@@ -19,9 +19,7 @@ export const trainerTraps: readonly Trap[] = [
         ['wandb', 'WANDB_API_KEY'],
         ['swanlab', 'SWANLAB_API_KEY'],
       ] as const
-      const missing = requirements.filter(
-        ([logger, variable]) => loggers(context).includes(logger) && !context.config.environment[variable] && !process.env[variable],
-      )
+      const missing = requirements.filter(([logger, variable]) => loggers(context).includes(logger) && !process.env[variable])
       return missing.length > 0
         ? `trainer.logger has ${missing[0]![0]}, and ${missing[0]![1]} is not set; without a login verl stops at its start. Set it, or leave the logger out.`
         : null

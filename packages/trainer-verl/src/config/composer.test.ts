@@ -34,7 +34,7 @@ echo end >> "$0.ends"`
       return 0
     }
   }
-  return { ...openComposer({ python, environment: {}, timeoutMs }), count }
+  return { ...openComposer({ python, timeoutMs }), count }
 }
 
 it('answers all questions with one process, which ends when it is closed', async () => {
@@ -53,7 +53,7 @@ it('says why there is no answer, and asks another process the next time', async 
   await expect(ask('broken', Answer)).rejects.toThrow(/verl is not installed\./)
   expect(await ask('again', Answer)).toEqual({ number: 2 })
   close()
-  await expect(openComposer({ python: '/nowhere/python', environment: {} }).ask('one', Answer)).rejects.toThrow(/nowhere\/python/)
+  await expect(openComposer({ python: '/nowhere/python' }).ask('one', Answer)).rejects.toThrow(/nowhere\/python/)
 })
 
 it('ends a process that is late, or that nobody waits for any more', async () => {

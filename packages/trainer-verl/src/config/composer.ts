@@ -10,8 +10,6 @@ export interface ComposerOptions {
   /** Interpreter that has verl. */
   readonly python: string
   readonly env?: NodeJS.ProcessEnv | undefined
-  /** Variables that it is started with beside those of `env`. */
-  readonly environment: Readonly<Record<string, string>>
   /** Longest wait for an answer. */
   readonly timeoutMs?: number | undefined
 }
@@ -33,7 +31,7 @@ const Failed = z.object({ errors: z.array(z.object({ message: z.string() })).min
  * Creates a composer. It starts with its first question and keeps Hydra's composition for the next, because an import and a composition
  * take most of the time. It ends by itself when it is idle, and with this process, which it does not keep alive.
  */
-export function openComposer({ python, env = process.env, environment, timeoutMs = 180_000 }: ComposerOptions): Composer {
+export function openComposer({ python, env = process.env, timeoutMs = 180_000 }: ComposerOptions): Composer {
   let running: RunningPython | null = null
   let idle: NodeJS.Timeout | undefined
   let asking: Promise<unknown> = Promise.resolve()
@@ -46,7 +44,7 @@ export function openComposer({ python, env = process.env, environment, timeoutMs
 
   async function answerTo(request: unknown, signal: AbortSignal | undefined): Promise<unknown> {
     clearTimeout(idle)
-    if (running?.child.exitCode !== null) running = startPython(python, { ...env, ...environment })
+    if (running?.child.exitCode !== null) running = startPython(python, env)
     const limits = [AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]
     try {
       return JSON.parse(await running.ask(JSON.stringify(request), AbortSignal.any(limits)))

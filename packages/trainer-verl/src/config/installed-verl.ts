@@ -43,7 +43,6 @@ export interface WrittenKeys {
   readonly texts: readonly string[]
   /** Overrides that choose files of Hydra. */
   readonly groups: readonly string[]
-  readonly environment: Readonly<Record<string, string>>
 }
 
 export interface ReadKeys {
@@ -66,9 +65,8 @@ export interface PythonOptions {
 
 /** Has the installed verl read keys. Throws CONFIG_INVALID if Python gives no answer. */
 export async function readWithVerl(written: WrittenKeys, { signal, ...options }: PythonOptions): Promise<ReadKeys> {
-  const { environment, ...request } = written
-  const composer = openComposer({ ...options, environment })
-  const { version, defaults, resolved, parsed, values, errors } = await composer.ask(request, Read, signal)
+  const composer = openComposer(options)
+  const { version, defaults, resolved, parsed, values, errors } = await composer.ask(written, Read, signal)
   const verl: InstalledVerl = {
     version,
     defaults,

@@ -27,7 +27,7 @@ it('leaves out what describes a Ray of its own where the configuration names a c
     'ray_kwargs.ray_init.num_cpus': 8,
     aworldTrain: { smoke: true },
   }
-  const plan = await planVerl(await readVerlConfig(source, { verl: readWithExcerpt, environment: {} }), verlRun())
+  const plan = await planVerl(await readVerlConfig(source, { verl: readWithExcerpt }), verlRun())
   expect(plan.problems).toEqual([])
   expect(plan.overrides.filter((each) => /num_[cg]pus/.test(each))).toEqual([])
   expect(plan.notes).toContain(

@@ -1,19 +1,17 @@
 import { tmpdir } from 'node:os'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { readWithExcerpt } from '../testing/excerpt-of-verl.ts'
+import { publishedOverrides } from '../testing/published-overrides.ts'
 import { planVerl } from './plan-verl.ts'
 import { readVerlConfig } from './read-verl-config.ts'
 import { valueAt } from './value-at.ts'
 import { verlRun } from './verl-run.test-support.ts'
 
-const published = fileURLToPath(new URL('./published-run.fixture.sh', import.meta.url))
 const rollout = 'actor_rollout_ref.rollout'
 
 const plan = async (source: Parameters<typeof readVerlConfig>[0], parts: Parameters<typeof verlRun>[0] = {}) => {
   const config = await readVerlConfig(source, {
     verl: readWithExcerpt,
-    environment: {},
     baseDirectory: typeof source === 'string' ? tmpdir() : '/project',
   })
   expect(config.problems).toEqual([])
@@ -22,8 +20,8 @@ const plan = async (source: Parameters<typeof readVerlConfig>[0], parts: Paramet
 const model = { 'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B' }
 
 describe('planVerl', () => {
-  it('accepts the published launch script, and warns of what cannot learn', async () => {
-    const { problems, warnings, overrides } = await plan(published)
+  it('accepts the overrides of the published launch script, and warns of what cannot learn', async () => {
+    const { problems, warnings, overrides } = await plan(publishedOverrides())
     expect(problems).toEqual([])
     expect(warnings.join('\n')).toMatch(/rollout\.n is 1 with grpo/)
     expect(overrides).toContain(`${rollout}.agent.agent_loop_config_path=/runs/gaia/agent.yaml`)

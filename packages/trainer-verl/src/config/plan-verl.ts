@@ -19,7 +19,7 @@ export async function planVerl(read: VerlConfig, run: PlanInputs, { validate, si
       ? smokeSettings.filter(({ key }) => key !== 'trainer.logger').map(({ key, value, reason }) => [key, { value, why: reason }])
       : [],
   )
-  const environment = { ...(config.settings.smoke ? smokeEnvironment : {}), ...config.environment }
+  const environment = config.settings.smoke ? smokeEnvironment : {}
   const derived = deriveKeys(config, run, { smoke, environment, defaults: verl.resolved })
   const isDefault = (path: string, value: unknown) => JSON.stringify(valueAt(verl.defaults, path)) === JSON.stringify(value)
   const keys = new Map([...derived.keys].filter(([path, key]) => key.origin === 'user' || !isDefault(path, key.value)))

@@ -1,13 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readWithExcerpt } from '../testing/excerpt-of-verl.ts'
+import { overridesOf, publishedOverrides } from '../testing/published-overrides.ts'
 import { readVerlConfig } from './read-verl-config.ts'
 import type { VerlConfig } from './verl-config.ts'
-
-const published = fileURLToPath(new URL('./published-run.fixture.sh', import.meta.url))
 
 let directory: string
 beforeAll(() => {
@@ -17,17 +15,33 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 const valuesOf = (config: VerlConfig) => Object.fromEntries([...config.keys].map(([path, { value }]) => [path, value]))
 
-describe('the published launch script', () => {
+describe('a launch script', () => {
+  it.each(['run.sh', 'run.bash', 'run'])(
+    '%s is not run to be read, and the problem has the command that gets its overrides',
+    async (name) => {
+      const file = join(directory, name)
+      writeFileSync(file, `#!/usr/bin/env bash\ntouch ${join(directory, 'made')}\npython3 -m verl.trainer.main_ppo trainer.nnodes=1\n`)
+      const { problems, keys } = await readVerlConfig(name, { verl: readWithExcerpt, baseDirectory: directory })
+      expect(problems).toEqual([expect.stringMatching(/this is a script.*bash -c .* run.*readFileSync\('overrides\.txt'/s)])
+      expect([keys.size, existsSync(join(directory, 'made'))]).toEqual([0, false])
+    },
+  )
+
+  it('gives its overrides by that command: as bash reads them, without those of other programs', () => {
+    const text = `lr=5e-4\npython3 prepare.py\nfor n in 8; do\n  python3 -m verl.trainer.main_ppo a.lr=$lr a.n=$n "k.t=x y" "k.u=it's"\ndone\n`
+    expect(overridesOf(text)).toEqual(['a.lr=5e-4', 'a.n=8', 'k.t=x y', "k.u=it's"])
+  })
+})
+
+describe('the overrides of the published launch script', () => {
   const config = async () =>
-    await readVerlConfig(published, { verl: readWithExcerpt, environment: { GPUS_PER_NODE: '4' }, baseDirectory: directory })
+    await readVerlConfig(publishedOverrides({ GPUS_PER_NODE: '4' }), { verl: readWithExcerpt, baseDirectory: directory })
 
-  it('is accepted without a problem', async () => expect((await config()).problems).toEqual([]))
+  it('are accepted without a problem', async () => expect((await config()).problems).toEqual([]))
 
-  it('says what has another name or no effect since', async () => {
-    expect((await config()).notes.map((note) => note.replace(published, 'run.sh'))).toMatchInlineSnapshot(`
+  it('say what has another name or no effect since', async () => {
+    expect((await config()).notes).toMatchInlineSnapshot(`
       [
-        "run.sh was run to see what it starts: python, python3, torchrun, ray recorded their arguments, and pip, pip3, rm, git, curl, wget were refused.",
-        "run.sh: a blank is missing before the \\ at the end of a line, which makes one word of two keys; custom_reward_function.name and trainer.logger were read as keys of their own.",
         "custom_reward_function.path is reward.custom_reward_function.path since verl 0.7.1.",
         "custom_reward_function.name is reward.custom_reward_function.name since verl 0.7.1.",
         "actor_rollout_ref.rollout.multi_turn.tool_config_path is read by verl's own tool_agent only; tools and turns are the agent's here.",
@@ -36,8 +50,8 @@ describe('the published launch script', () => {
     `)
   })
 
-  it('keeps its values, and gives agent, turns and reward to our side', async () => {
-    const { settings, agentFile, environment } = await config()
+  it('keep their values, and give agent, turns and reward to our side', async () => {
+    const { settings, agentFile } = await config()
     expect(valuesOf(await config())).toMatchObject({
       'actor_rollout_ref.rollout.n': 1,
       'actor_rollout_ref.actor.ppo_max_token_len_per_gpu': 12_288,
@@ -47,13 +61,11 @@ describe('the published launch script', () => {
     expect(settings.limits.maxTurns).toBe(8)
     expect(settings.reward).toMatchObject({ name: 'gaia_reward_func', path: expect.stringMatching(/gaia_reward_function\.py$/) })
     expect(agentFile).toMatch(/train_gaia_with_aworld_verl\/agent\.yaml$/)
-    expect(environment).toMatchObject({ NCCL_NVLS_ENABLE: '1' })
   })
 
-  it('gives way to arguments', async () => {
-    const config = await readVerlConfig(published, {
+  it('give way to arguments', async () => {
+    const config = await readVerlConfig(publishedOverrides(), {
       verl: readWithExcerpt,
-      environment: {},
       arguments: ['actor_rollout_ref.rollout.n=8', 'aworldTrain.rows=last'],
     })
     expect(config.problems).toEqual([])
@@ -131,7 +143,7 @@ describe('a tree', () => {
     expect(problems).toHaveLength(3)
     for (const problem of problems) expect(problem).toMatch(/^bad\.yaml: /)
     expect((await readVerlConfig(join(directory, 'gone.yaml'))).problems.join()).toMatch(/there is no such file/)
-    expect((await readVerlConfig(join(directory, 'gone.sh'))).problems.join()).toMatch(/cannot be read/)
+    expect((await readVerlConfig(join(directory, 'gone.sh'))).problems.join()).toMatch(/there is no such file/)
   })
 
   it.each([

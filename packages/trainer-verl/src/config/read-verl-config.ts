@@ -5,8 +5,8 @@ import { isTree, type KeyTree, leaves, ownBlock, readConfigFile, setAt, takeSect
 import { renderGeneralTerms } from './general-terms.ts'
 import { formatOverride, parseOverride } from './hydra-override.ts'
 import type { InstalledVerl } from './installed-verl.ts'
+import { scriptProblem } from './launch-script.ts'
 import { ownSections, readOwn, separateConfig } from './own-config.ts'
-import { recordScript } from './record-script.ts'
 import { resolveKey } from './resolve-key.ts'
 import { type ConfigKey, translateKeys } from './translate-keys.ts'
 import { valueAt } from './value-at.ts'
@@ -19,17 +19,15 @@ interface Gathered {
   readonly directory: string
   readonly keys: ConfigKey[]
   readonly own: Record<string, unknown>
-  readonly environment: Readonly<Record<string, string>>
   readonly notes: string[]
   readonly problems: string[]
 }
 
 /**
- * Reads a configuration in verl's keys, in ours, or both; a launch script is run for it. Throws only the errors of `verl`. `problems` has
- * every problem as a sentence.
+ * Reads a configuration in verl's keys, in ours, or both. Throws only the errors of `verl`. `problems` has every problem as a sentence.
  */
 export async function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfigOptions = {}): Promise<VerlConfig> {
-  const gathered = await gather(source, options)
+  const gathered = gather(source, options)
   addOverrides(gathered, options.arguments ?? [], 'an argument')
   const { settings: read, problems: ownProblems, failed, written } = readOwn(gathered.own)
   const terms = renderGeneralTerms(written)
@@ -37,7 +35,7 @@ export async function readVerlConfig(source: VerlConfigSource, options: ReadVerl
   const fromTerms = terms.keys
     .filter(({ path }) => !spelled.has(path))
     .map(({ path, value, term }): ConfigKey => ({ path, value, where: term, added: true }))
-  const { keys, verl, problems } = await readKeys([...fromTerms, ...gathered.keys], read.python, gathered.environment, options)
+  const { keys, verl, problems } = await readKeys([...fromTerms, ...gathered.keys], read.python, options)
   const translated = translateKeys(keys, { verl })
   const obeyed = obeyTaken(read, translated.taken, gathered)
   const settings = { ...obeyed.settings, reward: obeyReward(obeyed.settings, translated.keys) }
@@ -49,7 +47,6 @@ export async function readVerlConfig(source: VerlConfigSource, options: ReadVerl
     settings,
     agentFile: obeyed.agentFile,
     agentName: obeyed.agentName,
-    environment: gathered.environment,
     verl,
     version: verl?.version ?? null,
     names: names.names,
@@ -120,7 +117,6 @@ function longestPromptOf(keys: Keys, { resolved }: InstalledVerl): VerlConfig['l
 async function readKeys(
   written: readonly ConfigKey[],
   python: string | null,
-  environment: Readonly<Record<string, string>>,
   { verl: readWith }: ReadVerlConfigOptions,
 ): Promise<{ readonly keys: readonly ConfigKey[]; readonly verl: InstalledVerl | null; readonly problems: readonly string[] }> {
   const groups = written.filter(({ path }) => isGroup(path))
@@ -130,7 +126,6 @@ async function readKeys(
     keys: Object.fromEntries(plain.filter(({ text }) => text === undefined).map(({ path, value }) => [path, value])),
     texts,
     groups: groups.map(({ path, value }) => formatOverride(path, value)),
-    environment,
   })
   const values = new Map(texts.map((text, index) => [text, read?.parsed[index]]))
   const keys = written.flatMap((key) => {
@@ -150,9 +145,9 @@ const valueIn = (values: Readonly<Record<string, unknown>>, key: string, path: s
 
 const placed = (problem: string, { file }: ConfigText) => (file === null ? problem : `${file}: ${problem}`)
 
-async function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Promise<Gathered> {
+function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathered {
   const base = resolve(options.baseDirectory ?? '.')
-  const empty = { keys: [], own: {}, environment: {}, notes: [], problems: [] }
+  const empty = { keys: [], own: {}, notes: [], problems: [] }
   if (source === undefined) return { ...empty, source: { kind: 'none', file: null, text: '' }, directory: base }
   if (typeof source !== 'string') {
     if (isList(source)) {
@@ -177,8 +172,7 @@ async function gather(source: VerlConfigSource, options: ReadVerlConfigOptions):
   const file = resolve(base, source)
   const shown = relative(base, file).startsWith('..') ? file : relative(base, file)
   try {
-    if (/\.(sh|bash)$/.test(file)) return await fromScript(file, shown, base, options)
-    const tree = readConfigFile(file) as KeyTree
+    const tree = readConfigFile(file, scriptProblem(shown)) as KeyTree
     const source: ConfigText = { kind: 'file', file: shown, text: readFileSync(file, 'utf8') }
     return fromTree(tree, { source, directory: dirname(file), where: shown, sections: options.sections })
   } catch (error) {
@@ -212,31 +206,9 @@ function fromTree(configuration: KeyTree, { source, directory, where, sections }
     directory,
     keys: [...leaves(keys)].map(([path, value]) => ({ path, value, where, added: plus.some((each) => `${path}.`.startsWith(`${each}.`)) })),
     own: own as Record<string, unknown>,
-    environment: {},
     notes: [...notes],
     problems: [...problems],
   }
-}
-
-async function fromScript(file: string, shown: string, base: string, options: ReadVerlConfigOptions): Promise<Gathered> {
-  const text = readFileSync(file, 'utf8')
-  const script = await recordScript(file, {
-    shown,
-    arguments: options.arguments ?? [],
-    environment: options.environment ?? process.env,
-    directory: base,
-  })
-  const gathered: Gathered = {
-    source: { kind: 'script', file: shown, text },
-    directory: base,
-    keys: [],
-    own: {},
-    environment: script.exports,
-    notes: [...script.notes],
-    problems: [...script.problems],
-  }
-  for (const { text: override, where } of script.arguments) addOverrides(gathered, [override], where)
-  return gathered
 }
 
 /** Adds overrides of verl's keys, or of ours below `aworldTrain.`. Later ones win. */

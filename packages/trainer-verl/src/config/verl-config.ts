@@ -5,21 +5,19 @@ import type { VerlSettings } from './verl-settings.ts'
 
 export type { KeyOrigin, VerlKey } from './verl-key.ts'
 
-/** A YAML or JSON file, a launch script (`.sh`), Hydra overrides, or an object. */
+/** A YAML or JSON file, Hydra overrides, or an object. */
 export type VerlConfigSource = string | readonly string[] | Readonly<Record<string, unknown>> | undefined
 
 /** The configuration as the user wrote it. It is kept in the run directory. */
 export interface ConfigText {
-  readonly kind: 'file' | 'script' | 'overrides' | 'object' | 'none'
+  readonly kind: 'file' | 'overrides' | 'object' | 'none'
   readonly file: string | null
   readonly text: string
 }
 
 export interface ReadVerlConfigOptions {
-  /** Overrides after the others, like the arguments of a script. */
+  /** Overrides after the others, which they replace. */
   readonly arguments?: readonly string[]
-  /** Environment for the variables of a script. Default: that of the process. */
-  readonly environment?: Readonly<Record<string, string | undefined>>
   /** Base folder for relative paths of a configuration that is not a file. Default: the working directory. */
   readonly baseDirectory?: string
   /** Keys at the top of a configuration that belong to one trainer each. */
@@ -39,8 +37,6 @@ export interface VerlConfig extends TrainerConfig<VerlSettings> {
   /** Absolute path of the agent.yaml that verl's keys name, and its entry; `null` if they name none. */
   readonly agentFile: string | null
   readonly agentName: string | null
-  /** Variables that a script exports. */
-  readonly environment: Readonly<Record<string, string>>
   /** `null` if no verl is installed. Then the keys are as they were written, and unchecked. */
   readonly verl: InstalledVerl | null
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,6 +44,15 @@ describe('diagnoseConfig', () => {
     const { checks, plan } = await diagnose(sound)
     expect(checks.filter(({ level }) => level === 'problem')).toEqual([])
     expect(needsOf(plan!)).toEqual({ device: 'cuda', gpus: 4 })
+  })
+
+  it('runs no launch script, and says how to get the overrides of one', async () => {
+    await writeFile(join(folder, 'run.sh'), `touch ${join(folder, 'made')}\npython3 -m verl.trainer.main_ppo trainer.nnodes=1\n`)
+    const { checks } = await diagnose('./run.sh')
+    expect(checks.filter(({ level }) => level === 'problem')).toContainEqual(
+      expect.objectContaining({ message: expect.stringMatching(/^run\.sh: this is a script.*bash -c .*overrides\.txt/s) }),
+    )
+    expect(existsSync(join(folder, 'made'))).toBe(false)
   })
 
   it('names a trap before a GPU is used', async () => {

@@ -41,7 +41,6 @@ function comment(node: unknown, path: readonly string[], text: string): void {
 /** Text of the configuration as the user wrote it, and the name of its copy. */
 export function sourceCopy({ config: { source } }: VerlPlan): { name: string; text: string } | null {
   if (source.text === '' || source.kind === 'none') return null
-  const ending =
-    source.kind === 'script' ? 'sh' : source.kind === 'overrides' ? 'txt' : (/\.(json|ya?ml)$/.exec(source.file ?? '')?.[1] ?? 'yaml')
+  const ending = source.kind === 'overrides' ? 'txt' : (/\.(json|ya?ml)$/.exec(source.file ?? '')?.[1] ?? 'yaml')
   return { name: `config.source.${ending}`, text: source.text }
 }

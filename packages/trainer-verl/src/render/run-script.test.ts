@@ -37,7 +37,7 @@ async function written(
   keys: Record<string, unknown> = {},
 ): Promise<{ path: string; overrides: readonly string[] }> {
   const path = join(directory, name)
-  const config = await readVerlConfig({ ...source, ...keys }, { verl: readWithExcerpt, environment: {} })
+  const config = await readVerlConfig({ ...source, ...keys }, { verl: readWithExcerpt })
   const plan = await planVerl(config, verlRun({ path, ...parts }))
   expect([...config.problems, ...plan.problems]).toEqual([])
   await writeRunFiles(plan, { train: null, test: null })
@@ -250,8 +250,8 @@ describe('run.sh', () => {
 
   it('can be given as the configuration of another run, which is then the same', async () => {
     const { path } = await written('again')
-    const first = await planVerl(await readVerlConfig(source, { verl: readWithExcerpt, environment: {} }), verlRun({ path }))
-    const config = await readVerlConfig(join(path, 'final_trainer.yaml'), { verl: readWithExcerpt, environment: {} })
+    const first = await planVerl(await readVerlConfig(source, { verl: readWithExcerpt }), verlRun({ path }))
+    const config = await readVerlConfig(join(path, 'final_trainer.yaml'), { verl: readWithExcerpt })
     expect(config.problems).toEqual([])
     expect((await planVerl(config, verlRun({ path }))).tree).toEqual(first.tree)
   })
@@ -259,9 +259,7 @@ describe('run.sh', () => {
 
 describe('the other files', () => {
   const files = async (parts: Parameters<typeof verlRun>[0] = {}, config: Record<string, unknown> = {}) =>
-    renderRunFiles(
-      await planVerl(await readVerlConfig({ ...source, ...config }, { verl: readWithExcerpt, environment: {} }), verlRun(parts)),
-    )
+    renderRunFiles(await planVerl(await readVerlConfig({ ...source, ...config }, { verl: readWithExcerpt }), verlRun(parts)))
 
   it('say of every key that is not a default where it comes from', async () => {
     const text = (await files()).get('final_trainer.yaml')!

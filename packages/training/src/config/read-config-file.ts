@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs'
 import { TrainError } from '@aworld-train/protocol'
 import { parseDocument } from 'yaml'
 
-/** Reads the object in a YAML or JSON file. CONFIG_INVALID names file and line. */
-export function readConfigFile(path: string): object {
+const ofScript = 'this is a script, which is not run to be read; write what it sets as keys of a YAML file.'
+
+/** Reads the object in a YAML or JSON file. CONFIG_INVALID names file and line; `script` is what it says of a script. */
+export function readConfigFile(path: string, script: string = ofScript): object {
   const refuse = (why: string, cause?: unknown) => new TrainError('CONFIG_INVALID', `${path}: ${why}`, { cause })
   let text: string
   try {
@@ -14,10 +16,7 @@ export function readConfigFile(path: string): object {
     if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') throw refuse('the file is not valid UTF-8; save it as UTF-8.', error)
     throw refuse(`the file cannot be read (${message}).`, error)
   }
-  if (/\.(?:ba)?sh$/.test(path) || text.startsWith('#!'))
-    throw refuse(
-      'this is a script, and a configuration is YAML or JSON; write what it sets as keys of a YAML file, or choose the trainer whose script it is.',
-    )
+  if (/\.(?:ba)?sh$/.test(path) || text.startsWith('#!')) throw refuse(script)
   const document = parseDocument(text)
   const [problem] = document.errors
   if (problem) throw refuse(`this is neither YAML nor JSON: ${problem.message}`, problem)
