@@ -40,13 +40,13 @@ export const guides: Readonly<Record<Exclude<ListedTrainer, 'local'>, string>> =
 }
 
 const ownKeysIn = (settings: { readonly shape: object }) =>
-  Object.keys(settings.shape).flatMap((key) => (key in TrainerSettings.shape ? [] : [`\`aworldTrain.${key}\``]))
+  Object.keys(settings.shape).flatMap((key) => (key in TrainerSettings.shape ? [] : [`\`${key}\``]))
 
 /** Keys that stand in no configuration but that of one trainer. */
 const ownKeys: Readonly<Record<ListedTrainer, readonly string[]>> = {
   local: [],
   tinker: ['`tinker`'],
-  verl: [...ownKeysIn(VerlSettings), '`aworldTrain.reward.native`'],
+  verl: [...ownKeysIn(VerlSettings), '`reward.native`'],
   trl: ownKeysIn(TrlSettings),
   areal: ownKeysIn(ArealSettings),
   swift: ownKeysIn(SwiftSettings),

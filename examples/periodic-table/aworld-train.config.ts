@@ -44,7 +44,8 @@ export default defineTraining({
     verl: {
       training: { stratify: null, learningRate: 1e-3, warmupSteps: 0 },
       data: { max_prompt_length: 192, max_response_length: 192, shuffle: false },
-      aworldTrain: { smoke: true, rows: 'last' },
+      smoke: true,
+      rows: 'last',
     },
   },
 })

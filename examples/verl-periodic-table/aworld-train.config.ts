@@ -34,12 +34,10 @@ export default defineTraining({
     // The tasks are in rows of 16 that each hold the mixture of kinds.
     data: { max_prompt_length: 192, max_response_length: 192, shuffle: false },
     actor_rollout_ref: { model: { path: '../periodic-table/model' } },
-    aworldTrain: {
-      smoke: true,
-      rows: 'last',
-      limits: { maxTurns: 6 },
-      maxCompletionTokens: 40,
-      concurrency: 128,
-    },
+    smoke: true,
+    rows: 'last',
+    limits: { maxTurns: 6 },
+    maxCompletionTokens: 40,
+    concurrency: 128,
   },
 })

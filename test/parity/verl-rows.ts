@@ -121,11 +121,11 @@ export const verlRows: readonly ParityRow[] = [
     theirs: '`actor_rollout_ref.rollout.mode=async` under verl',
     ours: 'taken: verl has no other mode since 0.7',
     status: 'works',
-    note: 'Where rollouts are sampled is `aworldTrain.layout`: hybrid, colocated or standalone. See [Train with verl](verl.md).',
+    note: 'Where rollouts are sampled is `layout`: hybrid, colocated or standalone. See [Train with verl](verl.md).',
     async check() {
       const config = await readRun()
       assert.equal(value(config, 'actor_rollout_ref.rollout.mode'), undefined)
-      const { settings, problems } = await readVerlConfig({ aworldTrain: { layout: { mode: 'standalone', schedule: 'separate_async' } } })
+      const { settings, problems } = await readVerlConfig({ layout: { mode: 'standalone', schedule: 'separate_async' } })
       assert.deepEqual([settings.layout?.mode, problems], ['standalone', []])
     },
   },

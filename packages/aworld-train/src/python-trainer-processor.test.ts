@@ -47,7 +47,7 @@ function trainer(options: object = {}, config: object = {}) {
       training: { steps: 3, promptsPerStep: 2, samplesPerPrompt: 2, checkpointEvery: 1, evaluateEvery: 3 },
       data: { max_prompt_length: 128, max_response_length: 64 },
       actor_rollout_ref: { model: { path: './model' } },
-      aworldTrain: { smoke: true },
+      smoke: true,
       ...config,
     },
     onEvent: (event: RunEvent) => events.push(event),
@@ -186,10 +186,10 @@ describe('a training with verl', () => {
 
   it('ends a trainer that says nothing for as long as the watchdog waits', async () => {
     writeFileSync(faults, '{"hang": true}')
-    const { made } = trainer({}, { aworldTrain: { smoke: true, watchdogTimeoutMs: 1_000, rolloutTimeoutMs: 900 } })
+    const { made } = trainer({}, { smoke: true, watchdogTimeoutMs: 1_000, rolloutTimeoutMs: 900 })
     await expect(made.train()).rejects.toMatchObject({
       code: 'TRAINER_PROCESS_DIED',
-      message: expect.stringMatching(/no rollout has moved for 1 seconds.*aworldTrain\.watchdogTimeoutMs/),
+      message: expect.stringMatching(/no rollout has moved for 1 seconds.*raise watchdogTimeoutMs/),
     })
   })
 
@@ -271,9 +271,9 @@ describe('what stands against a training with verl', () => {
   })
 
   it('is a machine without the GPUs that it needs, unless a cluster trains', async () => {
-    const options = { config: { ...(trainer().made.config as object), aworldTrain: {}, trainer: { n_gpus_per_node: 1000 } } }
+    const options = { config: { ...(trainer().made.config as object), trainer: { n_gpus_per_node: 1000 } } }
     // The missing part depends on the machine of this test.
-    const missing = /this machine has no GPU.*aworldTrain\.smoke to true|n_gpus_per_node is 1000 and this machine has/
+    const missing = /this machine has no GPU.*set smoke to true|n_gpus_per_node is 1000 and this machine has/
     await expect(trainer(options).made.train()).rejects.toMatchObject({
       code: 'TRAINER_ENVIRONMENT',
       message: expect.stringMatching(missing),
@@ -331,7 +331,7 @@ describe('what stands against a training with verl', () => {
   })
 
   it('is all rows of a rollout where one is trained, with the trainers that take them', async () => {
-    const config = { model: { path: './model' }, aworldTrain: { rows: 'all' } }
+    const config = { model: { path: './model' }, rows: 'all' }
     const { made } = trainer({ trainEngineName: 'trl', config })
     await expect(made.validate()).rejects.toThrow('set it to last or longest, or trainEngineName to local or tinker or verl.')
   })
@@ -345,16 +345,14 @@ describe('what stands against a training with verl', () => {
           () => [],
           (error: Error) => error.message.split('\n').toSorted(),
         )
-    const misspelt = { model: { pathh: './model' }, data: { trainFile: './a.jsonl' }, reward: { file: 'b' } }
-    // A key in a section that verl has too is only recognised as ours in our own block.
-    const blocks = { verl: { aworldTrain: misspelt }, local: misspelt }
-    for (const [trainEngineName, block] of Object.entries(blocks)) {
+    const misspelt = { model: { pathh: './model' }, data: { trainFile: './a.jsonl' }, reward: { unfinishd: 'zero' } }
+    for (const [trainEngineName, config] of Object.entries({ verl: { ...misspelt, reward: { timeoutMss: 1 } }, local: misspelt })) {
       expect(await messagesOf({ trainEngineName }, faulty)).toEqual([expect.stringMatching('"training.learningRate" is "fast"')])
       const nothing = { trainEngineName, trainDataset: undefined, testDataset: undefined, rewardFunc: undefined }
-      expect(await messagesOf({ ...nothing, config: block }, {})).toEqual([
+      expect(await messagesOf({ ...nothing, config }, {})).toEqual([
         expect.stringMatching(/"data.trainFile" is no key.*"trainFiles"/),
         expect.stringMatching(/"model.pathh" is no key.*"path"/),
-        expect.stringMatching('"reward.file" is no key'),
+        expect.stringMatching(/"reward.(unfinishd|timeoutMss)" is no key/),
       ])
     }
   })
@@ -373,7 +371,7 @@ describe('what stands against a training with verl', () => {
   })
 
   it('is no reward where verl scores, which this side then does not', async () => {
-    const { made } = trainer({ rewardFunc: undefined }, { aworldTrain: { smoke: true, reward: { native: true } } })
+    const { made } = trainer({ rewardFunc: undefined }, { smoke: true, reward: { native: true } })
     await made.validate()
     expect(await (made.trainProcessor as PythonTrainerProcessor).plan?.createReward()).toBeNull()
   })

@@ -96,12 +96,12 @@ describe.each(pythonTrainers)('$name', ({ name: trainer, readConfig }) => {
     expect(problems[0]).toContain(`in Python, and ${setting} chooses it.`)
   })
 
-  it('notes settings of the engine in the box in the block of ours too', async () => {
+  it('notes settings of the engine in the box in its own section too', async () => {
     const { notes } = await readConfig(
-      { aworldTrain: { gateway: { port: 2 } } },
+      { [trainer]: { gateway: { port: 2 } } },
       { baseDirectory: '/', environment: {}, sections: trainerSections },
     )
-    expect(notes).toContain(`${trainer} leaves aside what is for other trainers: aworldTrain.gateway.port.`)
+    expect(notes).toContain(`${trainer} leaves aside what is for other trainers: gateway.port.`)
   })
 })
 

@@ -21,7 +21,7 @@ export const arealTrainer: PythonTrainer<ArealSettings, ArealConfig, ArealPlan> 
     trainFiles: 'data.trainFiles',
     reward: 'reward.path',
     nativeReward: null,
-    promptLength: 'aworldTrain.maxPromptTokens',
+    promptLength: 'maxPromptTokens',
     responseLength: 'gconfig.max_new_tokens',
     filterPrompts: null,
   },
@@ -38,8 +38,10 @@ export const arealTrainer: PythonTrainer<ArealSettings, ArealConfig, ArealPlan> 
   facts: arealFacts,
   smokeConfig: (model) => ({
     model: { path: model },
-    gconfig: { n_samples: 4, max_new_tokens: 64 },
-    train_dataset: { batch_size: 2 },
-    actor: { ppo_n_minibatches: 1, optimizer: { lr: 1e-4 } },
+    areal: {
+      gconfig: { n_samples: 4, max_new_tokens: 64 },
+      train_dataset: { batch_size: 2 },
+      actor: { ppo_n_minibatches: 1, optimizer: { lr: 1e-4 } },
+    },
   }),
 }

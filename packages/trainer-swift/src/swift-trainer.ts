@@ -16,7 +16,7 @@ export const swiftTrainer: PythonTrainer<SwiftSettings, SwiftConfig, SwiftPlan> 
     trainFiles: 'data.trainFiles',
     reward: 'reward.path',
     nativeReward: null,
-    promptLength: 'aworldTrain.maxPromptTokens',
+    promptLength: 'maxPromptTokens',
     responseLength: 'max_completion_length',
     filterPrompts: null,
   },
@@ -34,5 +34,5 @@ export const swiftTrainer: PythonTrainer<SwiftSettings, SwiftConfig, SwiftPlan> 
   checkpoints: grpoCheckpoints,
   checks: checkMachine,
   facts: swiftFacts,
-  smokeConfig: (model) => ({ model: { path: model }, use_cpu: true, max_completion_length: 64 }),
+  smokeConfig: (model) => ({ model: { path: model }, swift: { use_cpu: true, max_completion_length: 64 } }),
 }

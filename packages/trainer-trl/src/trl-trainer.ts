@@ -16,7 +16,7 @@ export const trlTrainer: PythonTrainer<TrlSettings, TrlConfig, TrlPlan> = {
     trainFiles: 'data.trainFiles',
     reward: 'reward.path',
     nativeReward: null,
-    promptLength: 'aworldTrain.maxPromptTokens',
+    promptLength: 'maxPromptTokens',
     responseLength: 'max_completion_length',
     filterPrompts: null,
   },
@@ -34,5 +34,5 @@ export const trlTrainer: PythonTrainer<TrlSettings, TrlConfig, TrlPlan> = {
   checkpoints: grpoCheckpoints,
   checks: checkMachine,
   facts: trlFacts,
-  smokeConfig: (model) => ({ model: { path: model }, use_cpu: true, max_completion_length: 64 }),
+  smokeConfig: (model) => ({ model: { path: model }, trl: { use_cpu: true, max_completion_length: 64 } }),
 }

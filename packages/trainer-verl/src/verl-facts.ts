@@ -7,9 +7,9 @@ export const verlFacts: TrainerFacts = {
   environment: { megabytes: 4400, seconds: 41 },
   command: 'npx aworld-train setup verl && npx aworld-train train --engine verl',
   features: {
-    processor: '`aworldTrain.smoke`: small models, for trying',
+    processor: '`smoke`: small models, for trying',
     gpu: 'yes; taken by the schema of verl, run by `npm run test:gpu` alone',
-    severalRanks: '`aworldTrain.layout`; rendered, never run here',
+    severalRanks: '`layout`; rendered, never run here',
     vllm: 'with verl’s own keys; never run here',
     lora: 'with verl’s own keys; never run here',
     klTerm: 'yes, with verl’s own keys',

@@ -25,7 +25,7 @@ export const verlTrainer: PythonTrainer<VerlSettings, VerlConfig, VerlPlan> = {
     model: 'actor_rollout_ref.model.path',
     trainFiles: 'data.train_files',
     reward: 'reward.custom_reward_function.path',
-    nativeReward: 'aworldTrain.reward.native',
+    nativeReward: 'reward.native',
     promptLength: 'data.max_prompt_length',
     responseLength: 'data.max_response_length',
     filterPrompts: 'data.filter_overlong_prompts',
@@ -61,7 +61,7 @@ export const verlTrainer: PythonTrainer<VerlSettings, VerlConfig, VerlPlan> = {
   smokeConfig: (model) => ({
     data: { max_prompt_length: 64, max_response_length: 64 },
     actor_rollout_ref: { model: { path: model } },
-    aworldTrain: { smoke: true },
+    smoke: true,
   }),
 }
 

@@ -6,7 +6,7 @@ export { FrozenModelSettings } from './config/frozen-model.ts'
 export * from './config/key-tree.ts'
 export { PublicUrl, TlsFiles } from './config/listener.ts'
 export * from './config/local-config.ts'
-export { inertNotes, isSet, lossProblems, type OwnConfig, ownBlock, ownKeysOf, readOwnConfig } from './config/own-config.ts'
+export { inertNotes, isSet, lossProblems, type OwnConfig, ownKeysOf, readOwnConfig } from './config/own-config.ts'
 export {
   type ConfigExtension,
   type KeyTranslator,

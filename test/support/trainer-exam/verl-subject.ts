@@ -41,7 +41,9 @@ export const verlSubject = ({ python, folder }: VerlSubjectOptions): TrainerSubj
         model: { path: examModel },
         ...(microBatches && { actor: { ppo_micro_batch_size_per_gpu: (promptsPerStep * samplesPerPrompt) / microBatches } }),
       },
-      aworldTrain: { smoke: true, rows: 'last', ...(rolloutTimeoutMs !== undefined && { rolloutTimeoutMs }) },
+      smoke: true,
+      rows: 'last',
+      ...(rolloutTimeoutMs !== undefined && { rolloutTimeoutMs }),
     }),
     wrong: {
       unknownKey: { change: { actor_rollout_ref: { actor: { optim: { learning_rate: 1 } } } }, message: /learning_rate/ },

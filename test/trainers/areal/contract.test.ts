@@ -26,20 +26,23 @@ describeTrainer('areal', {
     folder,
     config: ({ promptsPerStep, samplesPerPrompt }, { rolloutTimeoutMs, advantage }) => ({
       model: { path: examModel },
-      train_dataset: { batch_size: promptsPerStep },
-      gconfig: { n_samples: samplesPerPrompt, max_new_tokens: 400 },
-      actor: { ppo_n_minibatches: 1, optimizer: { lr: 1e-3, eps: 1e-3, weight_decay: 0, gradient_clipping: 1e9 } },
-      recover: { freq_steps: 1 },
+      areal: {
+        train_dataset: { batch_size: promptsPerStep },
+        gconfig: { n_samples: samplesPerPrompt, max_new_tokens: 400 },
+        actor: { ppo_n_minibatches: 1, optimizer: { lr: 1e-3, eps: 1e-3, weight_decay: 0, gradient_clipping: 1e9 } },
+        recover: { freq_steps: 1 },
+      },
       ...(advantage && { training: { advantage } }),
-      aworldTrain: { keepCheckpoints: null, ...(rolloutTimeoutMs !== undefined && { rolloutTimeoutMs }) },
+      keepCheckpoints: null,
+      ...(rolloutTimeoutMs !== undefined && { rolloutTimeoutMs }),
     }),
     wrong: {
       unknownKey: {
-        change: { total_train_step: 1 },
+        change: { areal: { total_train_step: 1 } },
         message: /total_train_step is no field of AReaL's PPOConfig; did you mean total_train_steps/,
       },
-      groupOfOne: { change: { gconfig: { n_samples: 1 } }, message: /gconfig.n_samples is 1/ },
-      allRows: { change: { aworldTrain: { rows: 'all' } }, message: /rows.*last.*longest/s },
+      groupOfOne: { change: { areal: { gconfig: { n_samples: 1 } } }, message: /gconfig.n_samples is 1/ },
+      allRows: { change: { rows: 'all' }, message: /rows.*last.*longest/s },
     },
     async weights(runPath, step) {
       const target = await mkdtemp(join(folder, 'weights-'))

@@ -139,7 +139,9 @@ describe('agents that fail, and a rollout server that dies in the third step', (
           ...{ promptsPerStep: 2, samplesPerPrompt: 2, learningRate: 1e-4, steps: 12 },
           ...{ evaluateEvery: 12, checkpointEvery: null },
         },
-        aworldTrain: { smoke: true, limits: { timeoutMs: 2_500 }, group: { maxReplaced: 6 } },
+        smoke: true,
+        limits: { timeoutMs: 2_500 },
+        group: { maxReplaced: 6 },
       },
       (event) => {
         if (event.type !== 'step-end' || event.step !== 2) return false
@@ -211,7 +213,8 @@ describe('weights that change in the middle of turns, and a worker that dies wit
         training: { promptsPerStep: 4, samplesPerPrompt: 4, learningRate: 1e-4, steps: 12, evaluateEvery: null, checkpointEvery: null },
         data: { max_prompt_length: maxPromptTokens, max_response_length: 640, shuffle: false },
         trainer: { val_before_train: false },
-        aworldTrain: { smoke: true, layout: { mode: 'hybrid', schedule: 'colocate_async' } },
+        smoke: true,
+        layout: { mode: 'hybrid', schedule: 'colocate_async' },
       },
       (event) => {
         if (event.type !== 'step-end' || event.step !== 4) return false
@@ -254,7 +257,8 @@ describe('rollouts that all fail', () => {
       {
         trainer: { val_before_train: false },
         training: { promptsPerStep: 2, samplesPerPrompt: 2, steps: 2 },
-        aworldTrain: { smoke: true, group: { maxReplaced: 4 } },
+        smoke: true,
+        group: { maxReplaced: 4 },
       },
       () => false,
     )

@@ -71,20 +71,17 @@ const sources: readonly (readonly [string, () => VerlConfigSource])[] = [
       evaluation: { temperature: 0.5 },
     }),
   ],
-  [
-    'a hybrid layout',
-    () => ({ ...model, aworldTrain: { layout: { schedule: 'colocate_async', trainer: { gpus: 8 }, rollout: { tensorParallel: 2 } } } }),
-  ],
+  ['a hybrid layout', () => ({ ...model, layout: { schedule: 'colocate_async', trainer: { gpus: 8 }, rollout: { tensorParallel: 2 } } })],
   [
     'the layout of two nodes',
     () => ({
       ...model,
-      aworldTrain: { layout: { mode: 'standalone', trainer: { gpus: 8 }, rollout: { gpus: 8, tensorParallel: 2 }, staleness: 1 } },
+      layout: { mode: 'standalone', trainer: { gpus: 8 }, rollout: { gpus: 8, tensorParallel: 2 }, staleness: 1 },
     }),
   ],
-  ['a colocated layout', () => ({ ...model, aworldTrain: { layout: { mode: 'colocated', trainer: { gpus: 4 }, rollout: { gpus: 4 } } } })],
-  ['a run on CPU', () => ({ ...model, aworldTrain: { smoke: true } })],
-  ['a native reward', () => ({ ...model, 'custom_reward_function.path': '/r.py', aworldTrain: { reward: { native: true } } })],
+  ['a colocated layout', () => ({ ...model, layout: { mode: 'colocated', trainer: { gpus: 4 }, rollout: { gpus: 4 } } })],
+  ['a run on CPU', () => ({ ...model, smoke: true })],
+  ['a native reward', () => ({ ...model, 'custom_reward_function.path': '/r.py', reward: { native: true } })],
   [
     'odd texts',
     () => ({

@@ -70,12 +70,10 @@ function trainer(onEvent: (event: RunEvent) => void): AgentTrainer {
       data: { max_prompt_length: 192, max_response_length: 64 },
       actor_rollout_ref: { model: { path: join(repository, 'examples/periodic-table/model') } },
       trainer: { val_before_train: false },
-      aworldTrain: {
-        smoke: true,
-        layout: { mode: 'hybrid', schedule: 'colocate_async' },
-        limits: { maxTurns: 4 },
-        maxCompletionTokens: 12,
-      },
+      smoke: true,
+      layout: { mode: 'hybrid', schedule: 'colocate_async' },
+      limits: { maxTurns: 4 },
+      maxCompletionTokens: 12,
     },
   })
 }

@@ -30,7 +30,7 @@ it('says of a project what its data may mean otherwise, beside its problems', as
         training: { steps: 1, promptsPerStep: 2, samplesPerPrompt: 2 },
         data: { max_prompt_length: 128, max_response_length: 64 },
         actor_rollout_ref: { model: { path: './model' } },
-        aworldTrain: { smoke: true },
+        smoke: true,
       },
     }\n`,
   )

@@ -8,15 +8,13 @@ it('serves the file that a run directory of verl has', async () => {
   const source = {
     'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B',
     'custom_reward_function.path': './reward.ts',
-    aworldTrain: {
-      rows: 'last',
-      incompleteEpisodes: 'exclude',
-      reward: { input: 'full-response', timeoutMs: 5_000 },
-      concurrency: 12,
-      sampling: { maxTokens: 256 },
-      limits: { maxTurns: 8, maxCost: 2 },
-      models: { judge: { baseUrl: 'http://127.0.0.1:1/v1', model: 'judge', apiKeyEnv: 'JUDGE_KEY' } },
-    },
+    rows: 'last',
+    incompleteEpisodes: 'exclude',
+    reward: { input: 'full-response', timeoutMs: 5_000 },
+    concurrency: 12,
+    sampling: { maxTokens: 256 },
+    limits: { maxTurns: 8, maxCost: 2 },
+    models: { judge: { baseUrl: 'http://127.0.0.1:1/v1', model: 'judge', apiKeyEnv: 'JUDGE_KEY' } },
   }
   const config = await readVerlConfig(source, { verl: readWithExcerpt })
   const run = {

@@ -40,7 +40,7 @@ export async function planGrpo<Settings extends ModuleSettings>(
   // both frequencies fit.
   if ((fields['save_strategy'] ?? 'steps') === 'steps' && fields['load_best_model_at_end'] !== true)
     fill('save_steps', Math.ceil(10 * updates), 'a checkpoint every ten batches of rollouts')
-  fill('seed', settings.seed, 'aworldTrain.seed')
+  fill('seed', settings.seed, 'our seed')
   if (stratify !== null) fields[shuffleKey] = false
   const question = { configuration: fields, section, model: run.model ?? config.names.model }
   const plan = toModulePlan({

@@ -24,7 +24,7 @@ export async function readGrpoConfig<Settings extends ModuleSettings>(
   const { baseDirectory, sections = [], overrides = {}, findPython, signal } = options
   const { name, title, complete = (fields) => fields } = framework
   const ownKeys = ownKeysOf(framework.settings)
-  const read = readTrainerSource(source, { name, sections, ownKeys, baseDirectory })
+  const read = readTrainerSource(source, { name, title, sections, ownKeys, baseDirectory })
   const { own: terms, directory } = read
   const written = { ...read.fields }
   const section = framework.section === null ? null : written[framework.section]

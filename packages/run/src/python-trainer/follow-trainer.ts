@@ -102,6 +102,6 @@ export async function followTrainer(options: FollowTrainerOptions): Promise<Trai
 function silent(trainer: string, path: string, ms: number): TrainError {
   return new TrainError(
     'TRAINER_PROCESS_DIED',
-    `${trainer} has said nothing and no rollout has moved for ${Math.round(ms / 1000)} seconds, so it was ended; read ${consoleFileOf(path, trainer)}, then run the same command again: the run resumes from its last checkpoint. Where a step takes longer, raise aworldTrain.watchdogTimeoutMs.`,
+    `${trainer} has said nothing and no rollout has moved for ${Math.round(ms / 1000)} seconds, so it was ended; read ${consoleFileOf(path, trainer)}, then run the same command again: the run resumes from its last checkpoint. Where a step takes longer, raise watchdogTimeoutMs.`,
   )
 }

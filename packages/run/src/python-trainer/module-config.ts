@@ -14,7 +14,7 @@ import {
 import { z } from 'zod'
 import { contextLengthOf } from './plan-start.ts'
 
-/** Our side of a run with a framework that is a module of the bridge: the block `aworldTrain` of its configuration. */
+/** Our side of a run with a framework that is a module of the bridge. */
 export const ModuleSettings = TrainerSettings.extend({
   rows: TrainerSettings.shape.rows.unwrap().default('last'),
   maxPromptTokens: z
@@ -181,6 +181,6 @@ export function inertTermNotes(
   }
   const notes = inertNotes(own, inert, title)
   if (isTree(own['training']) && isTree(own['training']['logprobCheck']))
-    notes.unshift(`training.logprobCheck is that of the engine in the box; aworldTrain.logprobCheck is the one of ${title}.`)
+    notes.unshift(`training.logprobCheck is that of the engine in the box; logprobCheck is the one of ${title}.`)
   return notes
 }

@@ -1,7 +1,7 @@
 import { ModuleSettings } from '@aworld-train/run'
 import { z } from 'zod'
 
-/** Our side of a run with AReaL: the block `aworldTrain` of a configuration. */
+/** Our side of a run with AReaL. */
 export const ArealSettings = ModuleSettings.extend({
   keepCheckpoints: z
     .int()

@@ -36,9 +36,8 @@ test('general settings become keys of AReaL, and keys that are spelt win over th
         advantage: 'group-relative',
       },
       sampling: { temperature: 0.9, maxTokens: 40 },
-      'actor.optimizer.lr': 2e-3,
-      actor: { dtype: 'float32' },
-      aworldTrain: { limits: { maxTurns: 3 } },
+      areal: { 'actor.optimizer.lr': 2e-3, actor: { dtype: 'float32' } },
+      limits: { maxTurns: 3 },
     },
     options,
   )
@@ -65,15 +64,17 @@ test.each([
   [{ training: { entropyCoefficient: 0.1 } }, /no entropy term/],
   [{ training: { aggregation: 'sequence-mean' } }, /token-mean/],
   [{ training: { advantage: 'none' } }, /group-relative/],
-  [{ aworldTrain: { reward: { native: true } } }, /no reward here/],
-  [{ aworldTrain: { rowz: 'last' } }, /rowz.*rows/],
+  [{ reward: { native: true } }, /no reward here/],
+  [{ rowz: 'last' }, /rowz.*rows/],
+  [{ gconfig: { n_samples: 8 } }, /"gconfig" is no key of the configuration.*stands in the section "areal": areal\.gconfig/],
+  [{ aworldTrain: { limits: {}, rows: 'last' } }, /"aworldTrain" is no section.*Write limits, rows there/],
 ])('%j is refused in a sentence', async (source, problem) => {
   const { problems } = await readArealConfig(source, options)
   expect(problems.join('\n')).toMatch(problem)
 })
 
 test('what the user left out follows from model, data and run', async () => {
-  const epochs = await readArealConfig({ total_train_epochs: 2, train_dataset: { batch_size: 4 } }, options)
+  const epochs = await readArealConfig({ areal: { total_train_epochs: 2, train_dataset: { batch_size: 4 } } }, options)
   const plan = await planAreal(epochs, run())
   expect(plan).toMatchObject({ steps: 14, drawn: false, limits: { maxPromptTokens: 256, maxResponseTokens: 256 }, problems: [] })
   expect(plan.fields).toMatchObject({
@@ -88,7 +89,10 @@ test('what the user left out follows from model, data and run', async () => {
   )
   const long = { ...epochs, fields: { ...epochs.fields, gconfig: { max_new_tokens: 512 } } }
   expect((await planAreal(long, run())).problems).toContainEqual(expect.stringContaining('leaves nothing for a prompt'))
-  const evaluated = await readArealConfig({ eval_gconfig: { n_samples: 3, temperature: 0.5 }, evaluator: { freq_epochs: 1 } }, options)
+  const evaluated = await readArealConfig(
+    { areal: { eval_gconfig: { n_samples: 3, temperature: 0.5 }, evaluator: { freq_epochs: 1 } } },
+    options,
+  )
   expect(await planAreal(evaluated, run())).toMatchObject({
     evaluation: { samples: 3, temperature: 0.5 },
     fields: { evaluator: { freq_epochs: 1 } },
@@ -96,7 +100,7 @@ test('what the user left out follows from model, data and run', async () => {
 })
 
 test('a number of steps beside epochs is only a limit, as AReaL has it; alone it is what is trained', async () => {
-  const steps = async (source: object) => await planAreal(await readArealConfig(source, options), run())
+  const steps = async (source: object) => await planAreal(await readArealConfig({ areal: source }, options), run())
   expect(await steps({ total_train_steps: 99, total_train_epochs: 1, train_dataset: { batch_size: 4 } })).toMatchObject({ steps: 7 })
   expect(await steps({ total_train_steps: 99, train_dataset: { batch_size: 4 } })).toMatchObject({ steps: 99, drawn: true })
 })
@@ -134,10 +138,7 @@ test('a Python that cannot be started is a problem of the configuration, unless 
 })
 
 test('what AReaL has nothing for is a note', async () => {
-  const { notes, problems } = await readArealConfig(
-    { training: { dropZeroVariance: false }, aworldTrain: { evaluation: { greedy: true } } },
-    options,
-  )
+  const { notes, problems } = await readArealConfig({ training: { dropZeroVariance: false }, evaluation: { greedy: true } }, options)
   expect(problems).toEqual([])
   for (const term of ['training.dropZeroVariance', 'evaluation.greedy'])
     expect(notes).toContainEqual(expect.stringContaining(`${term} has no effect with AReaL`))

@@ -34,7 +34,7 @@ export async function planAreal(config: ArealConfig, run: PlanInputs, { validate
     fill('actor.optimizer.warmup_steps_proportion', warmupSteps / (drawn ? steps : (inEpochs ?? steps)), 'training.warmupSteps')
   if (run.test && !isEvery('evaluator')) fill('evaluator.freq_steps', steps, 'test tasks are evaluated after the last step')
   if (!isEvery('recover')) fill('recover.freq_steps', 10, 'a checkpoint every ten steps')
-  fill('seed', settings.seed, 'aworldTrain.seed')
+  fill('seed', settings.seed, 'our seed')
   const { samplesPerPrompt, temperature, before } = settings.evaluation
   const plan = toModulePlan({
     title: 'AReaL',

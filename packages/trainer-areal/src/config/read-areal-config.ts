@@ -11,7 +11,7 @@ const ownKeys = ownKeysOf(ArealSettings)
 /** Reads a configuration in AReaL's keys, in ours, or both. AReaL's keys win over ours. */
 export async function readArealConfig(source: unknown, options: ReadConfigOptions): Promise<ArealConfig> {
   const { baseDirectory, sections, overrides = {}, findPython, signal } = options
-  const read = readTrainerSource(source, { name: 'areal', sections, ownKeys, baseDirectory })
+  const read = readTrainerSource(source, { name: 'areal', title: 'AReaL', sections, ownKeys, baseDirectory })
   const { own: terms } = read
   const fields = structuredClone(read.fields)
   if (overrides.seed !== undefined) terms['seed'] = overrides.seed

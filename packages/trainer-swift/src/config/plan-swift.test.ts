@@ -35,10 +35,9 @@ test('general settings become arguments of swift, and arguments that are spelt w
         warmupSteps: 1,
       },
       sampling: { temperature: 0.9, maxTokens: 40 },
-      learning_rate: 2e-3,
       model: 'a/model',
-      tuner_type: 'lora',
-      aworldTrain: { limits: { maxTurns: 3 } },
+      swift: { learning_rate: 2e-3, tuner_type: 'lora' },
+      limits: { maxTurns: 3 },
     },
     options,
   )
@@ -67,7 +66,7 @@ test('steps that the caller sets are batches of rollouts, as on every trainer, a
   expect(notes.filter((note) => note.includes('counts updates'))).toEqual([
     'ms-swift counts updates: 3 steps, each a batch of rollouts trained in 2 updates, are 6 steps in its report.',
   ])
-  const spelt = { per_device_train_batch_size: 8, gradient_accumulation_steps: 2, max_steps: 9 }
+  const spelt = { swift: { per_device_train_batch_size: 8, gradient_accumulation_steps: 2, max_steps: 9 } }
   const config = await readSwiftConfig(spelt, { ...options, overrides: { steps: 3 } })
   expect([config.fields['max_steps'], config.notes]).toEqual([3, []])
 })
@@ -76,8 +75,10 @@ test.each([
   [{ training: { promptsPerStep: 4, promptsPerUpdate: 3 } }, /does not divide/],
   [{ training: { advantage: 'none' } }, /none.*leave-one-out/],
   [{ training: { entropyCoefficient: 0.1 } }, /entropyCoefficient is 0.1/],
-  [{ aworldTrain: { reward: { native: true } } }, /no reward here/],
-  [{ aworldTrain: { rowz: 'last' } }, /rowz.*rows/],
+  [{ reward: { native: true } }, /no reward here/],
+  [{ rowz: 'last' }, /rowz.*rows/],
+  [{ num_generations: 8 }, /"num_generations" is no key of the configuration.*stands in the section "swift": swift\.num_generations/],
+  [{ aworldTrain: { limits: {}, rows: 'last' } }, /"aworldTrain" is no section.*Write limits, rows there/],
   [['max_steps=1'], /neither a path nor an object/],
 ])('%j is refused in a sentence', async (source, problem) => {
   const { problems } = await readSwiftConfig(source, options)
@@ -85,7 +86,10 @@ test.each([
 })
 
 test('what the user left out follows from model, data and run', async () => {
-  const config = await readSwiftConfig({ num_train_epochs: 2, per_device_train_batch_size: 16, gradient_accumulation_steps: 2 }, options)
+  const config = await readSwiftConfig(
+    { swift: { num_train_epochs: 2, per_device_train_batch_size: 16, gradient_accumulation_steps: 2 } },
+    options,
+  )
   const plan = await planSwift(config, run())
   // A generation has 32 rows of 4 prompts, so an epoch of 30 tasks has 7, each trained in one update.
   expect(plan).toMatchObject({ steps: 14, limits: { maxPromptTokens: 256, maxResponseTokens: 256 }, logprobTolerance: null, problems: [] })
@@ -107,9 +111,11 @@ test('a note says that updates of one batch have smaller gradients where the los
 
 test('a checkpoint is written every ten batches where nothing is said of it, and at the end at least', async () => {
   const fieldsOf = async (source: object) => (await planSwift(await readSwiftConfig(source, options), run())).fields
-  expect(await fieldsOf({ per_device_train_batch_size: 8, steps_per_generation: 4, num_iterations: 2 })).toMatchObject({ save_steps: 80 })
-  expect(await fieldsOf({ save_steps: 3 })).toMatchObject({ save_steps: 3 })
-  expect(await fieldsOf({ save_strategy: 'epoch' })).not.toHaveProperty('save_steps')
+  expect(await fieldsOf({ swift: { per_device_train_batch_size: 8, steps_per_generation: 4, num_iterations: 2 } })).toMatchObject({
+    save_steps: 80,
+  })
+  expect(await fieldsOf({ swift: { save_steps: 3 } })).toMatchObject({ save_steps: 3 })
+  expect(await fieldsOf({ swift: { save_strategy: 'epoch' } })).not.toHaveProperty('save_steps')
   expect(await fieldsOf({ training: { checkpointEvery: null } })).toMatchObject({ save_strategy: 'steps', save_steps: 1_000_000_000 })
 })
 
@@ -121,14 +127,14 @@ test('a Python that cannot be started is a problem of the configuration, unless 
 })
 
 test('a rollout ends at its own limit of time', async () => {
-  const plan = async (aworldTrain: object) => (await planSwift(await readSwiftConfig({ aworldTrain }, options), run())).deadlineSeconds
+  const plan = async (source: object) => (await planSwift(await readSwiftConfig(source, options), run())).deadlineSeconds
   expect(await plan({ limits: { timeoutMs: 5_000 }, rolloutTimeoutMs: 9_000 })).toBe(5)
   expect(await plan({ rolloutTimeoutMs: 9_000 })).toBe(9)
 })
 
 test('what ms-swift has nothing for is a note', async () => {
   const { notes, problems } = await readSwiftConfig(
-    { training: { maxSampleTokens: 9, dropZeroVariance: false }, aworldTrain: { evaluation: { topP: 0.5, topK: 3, greedy: true } } },
+    { training: { maxSampleTokens: 9, dropZeroVariance: false }, evaluation: { topP: 0.5, topK: 3, greedy: true } },
     options,
   )
   expect(problems).toEqual([])

@@ -1,5 +1,5 @@
 import { ModuleSettings } from '@aworld-train/run'
 
-/** Our side of a run with ms-swift: the block `aworldTrain` of a configuration. */
+/** Our side of a run with ms-swift. */
 export const SwiftSettings = ModuleSettings
 export type SwiftSettings = ModuleSettings

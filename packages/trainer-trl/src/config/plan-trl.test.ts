@@ -35,9 +35,8 @@ test('general settings become fields of GRPOConfig, and fields that are spelt wi
         warmupSteps: 1,
       },
       sampling: { temperature: 0.9, maxTokens: 40 },
-      learning_rate: 2e-3,
-      lora: { r: 8 },
-      aworldTrain: { limits: { maxTurns: 3 } },
+      trl: { learning_rate: 2e-3, lora: { r: 8 } },
+      limits: { maxTurns: 3 },
     },
     options,
   )
@@ -65,7 +64,7 @@ test('steps that the caller sets are batches of rollouts, as on every trainer, a
   expect(notes.filter((note) => note.includes('counts updates'))).toEqual([
     'TRL counts updates: 3 steps, each a batch of rollouts trained in 2 updates, are 6 steps in its report.',
   ])
-  const spelt = { per_device_train_batch_size: 8, gradient_accumulation_steps: 2, max_steps: 9 }
+  const spelt = { trl: { per_device_train_batch_size: 8, gradient_accumulation_steps: 2, max_steps: 9 } }
   const config = await readTrlConfig(spelt, { ...options, overrides: { steps: 3 } })
   expect([config.fields['max_steps'], config.notes]).toEqual([3, []])
 })
@@ -73,8 +72,11 @@ test('steps that the caller sets are batches of rollouts, as on every trainer, a
 test.each([
   [{ training: { promptsPerStep: 4, promptsPerUpdate: 3 } }, /does not divide/],
   [{ training: { advantage: 'leave-one-out' } }, /leave-one-out.*group-relative/],
-  [{ aworldTrain: { reward: { native: true } } }, /no reward here/],
-  [{ aworldTrain: { rowz: 'last' } }, /rowz.*rows/],
+  [{ reward: { native: true } }, /no reward here/],
+  [{ rowz: 'last' }, /rowz.*rows/],
+  [{ num_generations: 8 }, /"num_generations" is no key of the configuration.*stands in the section "trl": trl\.num_generations/],
+  [{ aworldTrain: { limits: {}, rows: 'last' } }, /"aworldTrain" is no section.*Write limits, rows there/],
+  [{ trl: { aworldTrain: { rows: 'last' } } }, /"aworldTrain" is no section/],
   [['max_steps=1'], /neither a path nor an object/],
 ])('%j is refused in a sentence', async (source, problem) => {
   const { problems } = await readTrlConfig(source, options)
@@ -82,7 +84,10 @@ test.each([
 })
 
 test('what the user left out follows from model, data and run', async () => {
-  const config = await readTrlConfig({ num_train_epochs: 2, per_device_train_batch_size: 16, gradient_accumulation_steps: 2 }, options)
+  const config = await readTrlConfig(
+    { trl: { num_train_epochs: 2, per_device_train_batch_size: 16, gradient_accumulation_steps: 2 } },
+    options,
+  )
   const plan = await planTrl(config, run())
   // A generation has 32 rows of 4 prompts, so an epoch of 30 tasks has 7, each trained in one update.
   expect(plan).toMatchObject({ steps: 14, limits: { maxPromptTokens: 256, maxResponseTokens: 256 }, logprobTolerance: null, problems: [] })
@@ -96,9 +101,11 @@ test('what the user left out follows from model, data and run', async () => {
 
 test('a checkpoint is written every ten batches where nothing is said of it, and at the end at least', async () => {
   const fieldsOf = async (source: object) => (await planTrl(await readTrlConfig(source, options), run())).fields
-  expect(await fieldsOf({ per_device_train_batch_size: 8, steps_per_generation: 4, num_iterations: 2 })).toMatchObject({ save_steps: 80 })
-  expect(await fieldsOf({ save_steps: 3 })).toMatchObject({ save_steps: 3 })
-  expect(await fieldsOf({ save_strategy: 'epoch' })).not.toHaveProperty('save_steps')
+  expect(await fieldsOf({ trl: { per_device_train_batch_size: 8, steps_per_generation: 4, num_iterations: 2 } })).toMatchObject({
+    save_steps: 80,
+  })
+  expect(await fieldsOf({ trl: { save_steps: 3 } })).toMatchObject({ save_steps: 3 })
+  expect(await fieldsOf({ trl: { save_strategy: 'epoch' } })).not.toHaveProperty('save_steps')
   expect(await fieldsOf({ training: { checkpointEvery: null } })).toMatchObject({ save_strategy: 'steps', save_steps: 1_000_000_000 })
 })
 
@@ -110,14 +117,14 @@ test('a Python that cannot be started is a problem of the configuration, unless 
 })
 
 test('a rollout ends at its own limit of time', async () => {
-  const plan = async (aworldTrain: object) => (await planTrl(await readTrlConfig({ aworldTrain }, options), run())).deadlineSeconds
+  const plan = async (source: object) => (await planTrl(await readTrlConfig(source, options), run())).deadlineSeconds
   expect(await plan({ limits: { timeoutMs: 5_000 }, rolloutTimeoutMs: 9_000 })).toBe(5)
   expect(await plan({ rolloutTimeoutMs: 9_000 })).toBe(9)
 })
 
 test('what TRL has nothing for is a note', async () => {
   const { notes, problems } = await readTrlConfig(
-    { training: { maxSampleTokens: 9, dropZeroVariance: false }, aworldTrain: { evaluation: { topP: 0.5, topK: 3, greedy: true } } },
+    { training: { maxSampleTokens: 9, dropZeroVariance: false }, evaluation: { topP: 0.5, topK: 3, greedy: true } },
     options,
   )
   expect(problems).toEqual([])

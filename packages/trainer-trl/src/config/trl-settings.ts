@@ -1,5 +1,5 @@
 import { ModuleSettings } from '@aworld-train/run'
 
-/** Our side of a run with TRL: the block `aworldTrain` of a configuration. */
+/** Our side of a run with TRL. */
 export const TrlSettings = ModuleSettings
 export type TrlSettings = ModuleSettings

@@ -61,11 +61,11 @@ const cases: readonly Case[] = [
   ['learning-rate-zero', { [`${actor}.optim.lr`]: 0 }],
   ['dual-clip', { [`${actor}.clip_ratio_c`]: 1 }],
   ['reward-manager-unused', { 'reward.reward_manager.name': 'dapo' }],
-  ['native-reward-without-workers', { 'aworldTrain.reward.native': true, 'reward.num_workers': 0, 'custom_reward_function.path': '/r.py' }],
-  ['native-reward-without-function', { 'aworldTrain.reward.native': true }],
+  ['native-reward-without-workers', { 'reward.native': true, 'reward.num_workers': 0, 'custom_reward_function.path': '/r.py' }],
+  ['native-reward-without-function', { 'reward.native': true }],
   ['legacy-trainer', { 'trainer.use_v1': false }],
-  ['legacy-trainer-untested', { 'trainer.use_v1': false, 'aworldTrain.rows': 'last' }],
-  ['survivors-are-trained', { 'aworldTrain.group.replaceFailed': false }],
+  ['legacy-trainer-untested', { 'trainer.use_v1': false, rows: 'last' }],
+  ['survivors-are-trained', { 'group.replaceFailed': false }],
   [
     'filter-groups-and-own-buffer',
     {
@@ -77,14 +77,14 @@ const cases: readonly Case[] = [
   [
     'sync-refill-needs-v1-sampler',
     {
-      'aworldTrain.group.replaceFailed': false,
+      'group.replaceFailed': false,
       'trainer.v1.sampler.sampler_kwargs.replace_failed': true,
       'trainer.v1.sampler.custom_sampler.path': 'pkg://aworld_train_bridge.verl.replay_buffer',
       'trainer.v1.sampler.custom_sampler.name': 'WholeGroupReplayBuffer',
     },
   ],
   ['logger-needs-key', { 'trainer.logger': ['console', 'swanlab'] }],
-  ['load-format', { 'aworldTrain.smoke': true, [`${rollout}.load_format`]: 'dummy' }],
+  ['load-format', { smoke: true, [`${rollout}.load_format`]: 'dummy' }],
   ['adapter-load-format', { 'actor_rollout_ref.model.lora_rank': 16 }],
   ['ray-cpus', { 'ray_kwargs.ray_init.num_cpus': 4 }],
   ['ray-gpus-on-cpu', { 'trainer.device': 'cpu' }],
@@ -96,7 +96,7 @@ const cases: readonly Case[] = [
   ['hybrid-engine-off', { 'actor_rollout_ref.hybrid_engine': false }],
   ['agent-workers', { 'trainer.use_v1': false, [`${rollout}.agent.num_workers`]: 500 }],
   ['own-agent-column', { [`${rollout}.agent.default_agent_loop`]: 'another' }],
-  ['watchdog-before-rollout', { 'aworldTrain.watchdogTimeoutMs': 60_000 }],
+  ['watchdog-before-rollout', { watchdogTimeoutMs: 60_000 }],
   ['custom-template', { 'actor_rollout_ref.model.custom_chat_template': '{{ x }}' }],
 ]
 

@@ -29,7 +29,7 @@ export const groupTraps: readonly Trap[] = [
         (key) => keys.get(key)?.origin === 'user' && keys.get(key)!.value !== valueAt(config.verl?.resolved ?? {}, key),
       )
       return set.length > 0 && !config.settings.reward.native
-        ? `${set[0]} has no effect: every row comes with its reward. Set aworldTrain.reward.native to true for verl's own reward manager.`
+        ? `${set[0]} has no effect: every row comes with its reward. Set reward.native to true for verl's own reward manager.`
         : null
     },
   },
@@ -38,7 +38,7 @@ export const groupTraps: readonly Trap[] = [
     severity: 'error',
     check: ({ config, at }) =>
       config.settings.reward.native && at('reward.num_workers') === 0
-        ? 'aworldTrain.reward.native is true and reward.num_workers is 0: nobody would score. Leave reward.num_workers out.'
+        ? 'reward.native is true and reward.num_workers is 0: nobody would score. Leave reward.num_workers out.'
         : null,
   },
   {
@@ -46,7 +46,7 @@ export const groupTraps: readonly Trap[] = [
     severity: 'warning',
     check: ({ config, at }) =>
       config.settings.reward.native && at('reward.custom_reward_function.path') === null && at('reward.reward_model.enable') !== true
-        ? 'aworldTrain.reward.native is true without a reward function: verl knows the data_source of its own examples only, and every group fails with any other. Name one in reward.custom_reward_function.'
+        ? 'reward.native is true without a reward function: verl knows the data_source of its own examples only, and every group fails with any other. Name one in reward.custom_reward_function.'
         : null,
   },
   {
@@ -54,7 +54,7 @@ export const groupTraps: readonly Trap[] = [
     severity: 'error',
     check: (context) =>
       !isV1(context) && context.config.settings.rows !== 'last'
-        ? `trainer.use_v1 is false, and that trainer takes one row of a rollout; set aworldTrain.rows to "last", or leave use_v1 out.`
+        ? `trainer.use_v1 is false, and that trainer takes one row of a rollout; set rows to "last", or leave use_v1 out.`
         : null,
   },
   {
@@ -74,7 +74,7 @@ export const groupTraps: readonly Trap[] = [
         ? at(`${sampler}.sampler_kwargs.replace_failed`) !== false
         : at(`${sampler}.custom_sampler.path`) !== null
       if (!isV1(context) || at('trainer.v1.trainer_mode') !== 'sync' || replaces) return null
-      return `Groups with a failed rollout are trained on their survivors (${sampler}.sync_refill_failed_groups replaces groups without any row only), and the advantage of a single survivor is its raw reward. Set aworldTrain.group.replaceFailed to true.`
+      return `Groups with a failed rollout are trained on their survivors (${sampler}.sync_refill_failed_groups replaces groups without any row only), and the advantage of a single survivor is its raw reward. Set group.replaceFailed to true.`
     },
   },
   {

@@ -73,7 +73,7 @@ export const trainerTraps: readonly Trap[] = [
       const needed = trainerGpus(context)
       return typeof gpus === 'number' && gpus >= needed
         ? null
-        : `trainer.device is cpu, and Ray is asked for ${needed} logical GPUs that it does not have; set aworldTrain.smoke to true, which sets all that a run on the processor needs, or ray_kwargs.ray_init.num_gpus to ${needed}.`
+        : `trainer.device is cpu, and Ray is asked for ${needed} logical GPUs that it does not have; set smoke to true, which sets all that a run on the processor needs, or ray_kwargs.ray_init.num_gpus to ${needed}.`
     },
   },
   {
@@ -118,7 +118,7 @@ export const trainerTraps: readonly Trap[] = [
     severity: 'error',
     check: ({ at, number }) =>
       at('trainer.v1.trainer_mode') === 'separate_async' && number(`${rollout}.nnodes`) < 1
-        ? `trainer.v1.trainer_mode is separate_async, and ${rollout}.nnodes is 0: there are no GPUs for the replicas. Set aworldTrain.layout, or nnodes and n_gpus_per_node.`
+        ? `trainer.v1.trainer_mode is separate_async, and ${rollout}.nnodes is 0: there are no GPUs for the replicas. Set layout, or nnodes and n_gpus_per_node.`
         : null,
   },
   {
@@ -169,7 +169,7 @@ export const trainerTraps: readonly Trap[] = [
       const longest = settings.limits.timeoutMs ?? settings.rolloutTimeoutMs
       const silence = watchdogTimeoutMs(settings)
       return silence <= longest
-        ? `aworldTrain.watchdogTimeoutMs is ${silence}, and a rollout may take ${longest} ms without a word: verl would be ended in the middle of one. Set it higher, or leave it out.`
+        ? `watchdogTimeoutMs is ${silence}, and a rollout may take ${longest} ms without a word: verl would be ended in the middle of one. Set it higher, or leave it out.`
         : null
     },
   },

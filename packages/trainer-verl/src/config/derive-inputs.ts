@@ -91,7 +91,7 @@ export function deriveReward({ config, run, fill, override, value, problems }: D
   }
   if (value('reward.reward_model.enable') === true) {
     problems.push(
-      'reward.reward_model.enable is true, and the reward comes from AWorld Train; set aworldTrain.reward.native to true, or leave the reward model out.',
+      'reward.reward_model.enable is true, and the reward comes from AWorld Train; set reward.native to true, or leave the reward model out.',
     )
     return
   }

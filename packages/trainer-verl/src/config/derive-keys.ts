@@ -81,7 +81,7 @@ function layout({ config, fill, problems, keys, notes }: DerivationContext): voi
   for (const [path, value, why] of rendered.keys) {
     const theirs = keys.get(path)
     if (theirs && theirs.value !== value)
-      notes.push(`${path} stays ${JSON.stringify(theirs.value)} (${theirs.why}) against ${JSON.stringify(value)} of aworldTrain.layout.`)
+      notes.push(`${path} stays ${JSON.stringify(theirs.value)} (${theirs.why}) against ${JSON.stringify(value)} of layout.`)
     fill(path, value, why)
   }
 }

@@ -39,12 +39,12 @@ const keys: Readonly<Record<string, InertKey>> = {
     keep: false,
   },
   [`${rollout}.multi_turn.max_tool_response_length`]: {
-    why: `${ownLoop}; set aworldTrain.toolAnswers.maxTokens, which is in tokens`,
+    why: `${ownLoop}; set toolAnswers.maxTokens, which is in tokens`,
     neutral: null,
     keep: false,
   },
   [`${rollout}.multi_turn.tool_response_truncate_side`]: {
-    why: `${ownLoop}; set aworldTrain.toolAnswers.cut to head, tail or middle, the part that is left out`,
+    why: `${ownLoop}; set toolAnswers.cut to head, tail or middle, the part that is left out`,
     neutral: null,
     keep: false,
   },

@@ -16,14 +16,14 @@ export function layoutKeys(layout: VerlLayout): LayoutKeys {
   const { mode, trainer, rollout, syncEvery, staleness, transfer } = layout
   const possible: readonly string[] = schedules[mode]
   const schedule = layout.schedule ?? possible[0]!
-  const why = `aworldTrain.layout: ${mode}`
+  const why = `layout: ${mode}`
   if (!possible.includes(schedule)) {
     return {
       keys: [],
       problems: [
         mode === 'hybrid'
-          ? `aworldTrain.layout.schedule is "separate_async", which needs replicas of their own; set mode to "standalone" or "colocated", or schedule to "sync" or "colocate_async".`
-          : `aworldTrain.layout.schedule is "${schedule}", in which verl samples on the GPUs that train alone; with mode "${mode}" it is "separate_async".`,
+          ? `layout.schedule is "separate_async", which needs replicas of their own; set mode to "standalone" or "colocated", or schedule to "sync" or "colocate_async".`
+          : `layout.schedule is "${schedule}", in which verl samples on the GPUs that train alone; with mode "${mode}" it is "separate_async".`,
       ],
     }
   }
@@ -37,13 +37,13 @@ export function layoutKeys(layout: VerlLayout): LayoutKeys {
     keys.push([
       'trainer.v1.sampler.max_off_policy_threshold',
       staleness + 1,
-      `aworldTrain.layout.staleness: a sample may span ${staleness + 1} weight versions`,
+      `layout.staleness: a sample may span ${staleness + 1} weight versions`,
     ])
   const problems: string[] = []
   const pool = mode === 'hybrid' ? trainer.gpus : rollout.gpus
   if (pool % rollout.tensorParallel !== 0)
     problems.push(
-      `aworldTrain.layout.rollout.tensorParallel is ${rollout.tensorParallel}, which does not divide the ${pool} GPUs of a node; make it a divisor of them.`,
+      `layout.rollout.tensorParallel is ${rollout.tensorParallel}, which does not divide the ${pool} GPUs of a node; make it a divisor of them.`,
     )
   if (schedule === 'separate_async') {
     keys.push(
@@ -54,12 +54,8 @@ export function layoutKeys(layout: VerlLayout): LayoutKeys {
         mode === 'colocated',
         mode === 'colocated' ? `${why}: the GPUs that train sample too` : `${why}: no replica on the GPUs that train`,
       ],
-      [
-        'actor_rollout_ref.rollout.checkpoint_engine.backend',
-        transfer,
-        'aworldTrain.layout.transfer: weights cross from one pool to the other',
-      ],
-      ['trainer.v1.separate_async.parameter_sync_step', syncEvery, 'aworldTrain.layout.syncEvery'],
+      ['actor_rollout_ref.rollout.checkpoint_engine.backend', transfer, 'layout.transfer: weights cross from one pool to the other'],
+      ['trainer.v1.separate_async.parameter_sync_step', syncEvery, 'layout.syncEvery'],
       [
         'trainer.v1.separate_async.hybrid_rollout.enable_switch',
         mode === 'colocated',

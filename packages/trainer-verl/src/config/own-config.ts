@@ -1,51 +1,21 @@
-import {
-  copyOf,
-  expandDots,
-  fieldsOf,
-  isSet,
-  isTree,
-  type KeyTree,
-  type OwnConfig,
-  ownBlock,
-  ownKeysOf,
-  readOwnConfig,
-  setAt,
-} from '@aworld-train/training'
+import { suggest } from '@aworld-train/core'
+import { fieldsOf, isOurMember, isSet, type KeyTree, type OwnConfig, ownKeysOf, readOwnConfig } from '@aworld-train/training'
 import { VerlSettings } from './verl-settings.ts'
 
-/** Sections that both have. Ours are spelt in camelCase. */
-const shared: Readonly<Record<string, readonly string[]>> = {
+/** Sections that both have, with our members of them, which are spelt in camelCase. */
+export const shared: Readonly<Record<string, readonly string[]>> = {
   data: fieldsOf(VerlSettings.shape.data),
   reward: fieldsOf(VerlSettings.shape.reward),
 }
 
-const ownKeys = ownKeysOf(VerlSettings)
-
 /** Keys of a configuration at its top that are ours. */
-export const ownSections: readonly string[] = [ownBlock, ...ownKeys]
+export const ownKeys = ownKeysOf(VerlSettings)
 
-export interface SeparatedConfig {
-  /** The part in verl's keys, as the user wrote it. */
-  readonly verl: KeyTree
-  /** The part in our keys. A key in the block wins over the same key outside of it. */
-  readonly own: KeyTree
-}
-
-/** Splits a configuration into verl's keys and ours. */
-export function separateConfig(configuration: KeyTree): SeparatedConfig {
-  const tree = expandDots(configuration)
-  const verl: Record<string, unknown> = {}
-  const own: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(tree)) {
-    if (key === ownBlock) continue
-    if (key in shared && isTree(value)) {
-      for (const [name, member] of Object.entries(value)) setAt(shared[key]!.includes(name) ? own : verl, [key, name], member)
-    } else if (ownKeys.includes(key)) own[key] = value
-    else verl[key] = value
-  }
-  const block = tree[ownBlock]
-  if (isTree(block)) for (const [key, value] of Object.entries(block)) setAt(own, [key], copyOf(value))
-  return { verl, own }
+/** Whether a dotted path of an override is a key of ours. */
+export function isOwnPath(path: string): boolean {
+  const [section = '', member = ''] = path.split('.')
+  const ours = shared[section]
+  return ours ? isOurMember(member, ours) : ownKeys.includes(section) || suggest(section, ownKeys) !== null
 }
 
 /** verl's counterpart of drawing until enough groups teach. */

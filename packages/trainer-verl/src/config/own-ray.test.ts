@@ -25,7 +25,7 @@ it('leaves out what describes a Ray of its own where the configuration names a c
     'actor_rollout_ref.model.path': '/m',
     '+ray_kwargs.ray_init.address': '10.0.0.1:6379',
     'ray_kwargs.ray_init.num_cpus': 8,
-    aworldTrain: { smoke: true },
+    smoke: true,
   }
   const plan = await planVerl(await readVerlConfig(source, { verl: readWithExcerpt }), verlRun())
   expect(plan.problems).toEqual([])

@@ -111,20 +111,20 @@ describe('planVerl', () => {
   })
 
   it('leaves the reward to verl when told to', async () => {
-    const { tree, problems } = await plan({ ...model, 'custom_reward_function.path': 'r.py', 'aworldTrain.reward.native': true })
+    const { tree, problems } = await plan({ ...model, 'custom_reward_function.path': 'r.py', 'reward.native': true })
     expect(problems).toEqual([])
     expect(valueAt(tree, 'reward.custom_reward_function.path')).toBe('/project/r.py')
     expect(valueAt(tree, 'reward.num_workers')).toBe(8)
-    expect(
-      (await plan({ ...model, 'aworldTrain.reward.native': true }, { reward: { path: '/p/r.ts', name: null } })).problems.join(),
-    ).toMatch(/cannot call/)
+    expect((await plan({ ...model, 'reward.native': true }, { reward: { path: '/p/r.ts', name: null } })).problems.join()).toMatch(
+      /cannot call/,
+    )
   })
 
   it('takes the settings for CPU where the user sets none', async () => {
     const { tree, problems, environment } = await plan({
       ...model,
       [`${rollout}.load_format`]: 'safetensors',
-      aworldTrain: { smoke: true },
+      smoke: true,
     })
     expect(problems).toEqual([])
     expect([valueAt(tree, `${rollout}.name`), valueAt(tree, 'trainer.device'), valueAt(tree, `${rollout}.load_format`)]).toEqual([
@@ -137,7 +137,7 @@ describe('planVerl', () => {
 })
 
 describe('a layout', () => {
-  const layout = async (own: object, keys: object = {}) => await plan({ ...model, ...keys, aworldTrain: { layout: own } })
+  const layout = async (own: object, keys: object = {}) => await plan({ ...model, ...keys, layout: own })
   const shown = [
     'trainer.nnodes',
     'trainer.n_gpus_per_node',

@@ -66,7 +66,7 @@ describe('the overrides of the published launch script', () => {
   it('give way to arguments', async () => {
     const config = await readVerlConfig(publishedOverrides(), {
       verl: readWithExcerpt,
-      arguments: ['actor_rollout_ref.rollout.n=8', 'aworldTrain.rows=last'],
+      arguments: ['actor_rollout_ref.rollout.n=8', 'rows=last'],
     })
     expect(config.problems).toEqual([])
     expect(config.keys.get('actor_rollout_ref.rollout.n')?.value).toBe(8)
@@ -107,8 +107,13 @@ describe('a tree', () => {
       'actor_rollout_ref.rollout.m (the configuration) is no key of verl 0.9.1. Did you mean "actor_rollout_ref.rollout.n"?',
     ],
     [{ trainer: { total_epoch: 1 } }, 'Did you mean "trainer.total_epochs"?'],
-    [{ aworldTrain: { row: 'last' } }, '"row" is no key of the configuration. Did you mean "rows"?'],
-    [{ aworldTrain: { layout: { mode: 'decoupled' } } }, 'layout.mode" is "decoupled": must be one of hybrid, colocated, standalone'],
+    [{ row: 'last' }, '"row" is no key of the configuration. Did you mean "rows"?'],
+    [['row=last'], '"row" is no key of the configuration. Did you mean "rows"?'],
+    [{ aworldTrain: { rows: 'last', limits: {} } }, 'its keys stand at the top. Write rows, limits there.'],
+    [{ verl: { aworldTrain: { rows: 'last' } } }, 'its keys stand at the top. Write rows there.'],
+    [{ 'aworldTrain.rows': 'last' }, 'its keys stand at the top. Write rows there.'],
+    [['aworldTrain.rows=last'], 'write rows=last'],
+    [{ layout: { mode: 'decoupled' } }, 'layout.mode" is "decoupled": must be one of hybrid, colocated, standalone'],
     [{ training: { stratify: { key: 'kind', counts: { a: 1 } } } }, 'training.stratify cannot be rendered'],
     [{ training: { advantage: 'none' } }, 'training.advantage is "none", which verl does not have'],
     [{ actor_rollout_ref: { rollout: { do_sample: false } } }, 'is not read by the V1 trainer, which always samples'],
@@ -132,13 +137,13 @@ describe('a tree', () => {
   })
 
   it('is read without verl as far as that goes', async () => {
-    const { problems, verl, keys, settings } = await readVerlConfig(['trainer.nnode=1', 'aworldTrain.rows=last'])
+    const { problems, verl, keys, settings } = await readVerlConfig(['trainer.nnode=1', 'rows=last'])
     expect([problems, verl, keys.get('trainer.nnode')?.value, settings.rows]).toEqual([[], null, 1, 'last'])
   })
 
   it('names every problem at once, and the file', async () => {
     const file = join(directory, 'bad.yaml')
-    writeFileSync(file, 'trainer: {nnode: 1}\naworldTrain: {rows: none, concurency: 1}\n')
+    writeFileSync(file, 'trainer: {nnode: 1}\nrows: none\nconcurency: 1\n')
     const { problems } = await readVerlConfig('bad.yaml', { verl: readWithExcerpt, baseDirectory: directory })
     expect(problems).toHaveLength(3)
     for (const problem of problems) expect(problem).toMatch(/^bad\.yaml: /)
@@ -186,7 +191,7 @@ describe('a tree', () => {
   })
 
   it('leaves the reward to verl when told to', async () => {
-    const config = await readVerlConfig({ 'custom_reward_function.path': 'r.py', aworldTrain: { reward: { native: true } } })
+    const config = await readVerlConfig({ 'custom_reward_function.path': 'r.py', reward: { native: true } })
     expect(valuesOf(config)).toEqual({ 'reward.custom_reward_function.path': 'r.py' })
   })
 })
@@ -260,10 +265,19 @@ describe('our general terms', () => {
     expect(config.keys.get('actor_rollout_ref.rollout.n')).toMatchObject({ value: 4, origin: 'user' })
   })
 
-  it('may all stand in the block, which wins', async () => {
-    const config = await readVerlConfig({ concurrency: 8, aworldTrain: { concurrency: 16, training: { steps: 2 }, models: {} } })
+  it('may stand in the section of verl, where they win for it alone', async () => {
+    const config = await readVerlConfig({
+      concurrency: 8,
+      training: { steps: 2, passes: 2 },
+      verl: { concurrency: 16, training: { steps: 3 }, data: { shuffle: false }, 'trainer.nnodes': 2 },
+    })
     expect(config.settings.concurrency).toBe(16)
-    expect(config.keys.get('trainer.total_training_steps')?.value).toBe(2)
+    expect(valuesOf(config)).toEqual({
+      'trainer.total_training_steps': 3,
+      'actor_rollout_ref.actor.ppo_epochs': 2,
+      'data.shuffle': false,
+      'trainer.nnodes': 2,
+    })
   })
 
   it('refuses groups ahead of their step, which verl forms', async () => {

@@ -1,12 +1,11 @@
-import { readFileSync } from 'node:fs'
-import { dirname, relative, resolve } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
-import { isTree, type KeyTree, leaves, ownBlock, readConfigFile, setAt, takeSection, toYaml } from '@aworld-train/training'
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { formerBlock, isTree, leaves, readTrainerSource, setAt, toYaml } from '@aworld-train/training'
 import { renderGeneralTerms } from './general-terms.ts'
 import { formatOverride, parseOverride } from './hydra-override.ts'
 import type { InstalledVerl } from './installed-verl.ts'
 import { scriptProblem } from './launch-script.ts'
-import { ownSections, readOwn, separateConfig } from './own-config.ts'
+import { isOwnPath, ownKeys, readOwn, shared } from './own-config.ts'
 import { resolveKey } from './resolve-key.ts'
 import { type ConfigKey, translateKeys } from './translate-keys.ts'
 import { valueAt } from './value-at.ts'
@@ -53,7 +52,7 @@ export async function readVerlConfig(source: VerlConfigSource, options: ReadVerl
     usesModelTemplate: textAt(translated.keys, templateKey) === null,
     longestPrompt: verl && longestPromptOf(translated.keys, verl),
     identity: [...translated.keys.values()].map(({ path, value }) => [path, value]),
-    failed: gathered.problems.length > 0 ? ownSections : failed,
+    failed: gathered.problems.length > 0 ? ownKeys : failed,
     notes: [...gathered.notes, ...terms.notes, ...translated.notes, ...obeyed.notes],
     problems: [
       ...[...gathered.problems, ...ownProblems, ...terms.problems, ...problems, ...translated.problems].map((problem) =>
@@ -145,73 +144,49 @@ const valueIn = (values: Readonly<Record<string, unknown>>, key: string, path: s
 
 const placed = (problem: string, { file }: ConfigText) => (file === null ? problem : `${file}: ${problem}`)
 
-function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathered {
-  const base = resolve(options.baseDirectory ?? '.')
-  const empty = { keys: [], own: {}, notes: [], problems: [] }
-  if (source === undefined) return { ...empty, source: { kind: 'none', file: null, text: '' }, directory: base }
-  if (typeof source !== 'string') {
-    if (isList(source)) {
-      const gathered: Gathered = {
-        ...empty,
-        keys: [],
-        own: {},
-        problems: [],
-        source: { kind: 'overrides', file: null, text: `${source.join('\n')}\n` },
-        directory: base,
-      }
-      addOverrides(gathered, source, 'an override')
-      return gathered
-    }
-    return fromTree(source, {
-      source: { kind: 'object', file: null, text: toYaml(source) },
-      directory: base,
-      where: 'the configuration',
-      sections: options.sections,
-    })
+function gather(source: VerlConfigSource, { baseDirectory = '.', sections }: ReadVerlConfigOptions): Gathered {
+  if (isList(source)) {
+    const text = { kind: 'overrides', file: null, text: `${source.join('\n')}\n` } as const
+    const gathered: Gathered = { source: text, directory: resolve(baseDirectory), keys: [], own: {}, notes: [], problems: [] }
+    addOverrides(gathered, source, 'an override')
+    return gathered
   }
-  const file = resolve(base, source)
-  const shown = relative(base, file).startsWith('..') ? file : relative(base, file)
-  try {
-    const tree = readConfigFile(file, scriptProblem(shown)) as KeyTree
-    const source: ConfigText = { kind: 'file', file: shown, text: readFileSync(file, 'utf8') }
-    return fromTree(tree, { source, directory: dirname(file), where: shown, sections: options.sections })
-  } catch (error) {
-    const message = error instanceof TrainError ? error.message : `it cannot be read: ${(error as Error).message}; correct the path.`
-    return {
-      ...empty,
-      source: { kind: 'file', file: shown, text: '' },
-      directory: dirname(file),
-      problems: [message.replace(`${file}: `, '')],
-    }
-  }
-}
-
-const isList = (source: readonly string[] | Readonly<Record<string, unknown>>): source is readonly string[] => Array.isArray(source)
-
-interface TreeOrigin extends Pick<Gathered, 'source' | 'directory'> {
-  readonly where: string
-  readonly sections: readonly string[] | undefined
-}
-
-function fromTree(configuration: KeyTree, { source, directory, where, sections }: TreeOrigin): Gathered {
-  const { tree, notes, problems } = takeSection(configuration, { name: 'verl', sections })
-  const { verl, own } = separateConfig(tree)
+  const keys = { name: 'verl', title: 'verl', sections, ownKeys, shared, atTop: true }
+  const { tree, own, fields, directory, where, notes, problems } = readTrainerSource(source, {
+    ...keys,
+    baseDirectory,
+    script: scriptProblem,
+  })
   // `defaults` is Hydra's list of files, not a setting.
-  const { defaults: _, hydra: __, ...keys } = verl
+  const { defaults: _, hydra: __, ...ofVerl } = fields
   // These are keys that the user adds, as an override does.
-  const section = isTree(configuration['verl']) ? configuration['verl'] : {}
-  const plus = Object.keys({ ...configuration, ...section }).flatMap((key) => /^\++(.*)/s.exec(key)?.[1] ?? [])
+  const section = isTree(tree['verl']) ? tree['verl'] : {}
+  const plus = Object.keys({ ...tree, ...section }).flatMap((key) => /^\++(.*)/s.exec(key)?.[1] ?? [])
   return {
-    source,
+    source: textOf(source, where, resolve(baseDirectory)),
     directory,
-    keys: [...leaves(keys)].map(([path, value]) => ({ path, value, where, added: plus.some((each) => `${path}.`.startsWith(`${each}.`)) })),
-    own: own as Record<string, unknown>,
+    keys: [...leaves(ofVerl)].map(([path, value]) => ({
+      path,
+      value,
+      where: where ?? 'the configuration',
+      added: plus.some((each) => `${path}.`.startsWith(`${each}.`)),
+    })),
+    own,
     notes: [...notes],
     problems: [...problems],
   }
 }
 
-/** Adds overrides of verl's keys, or of ours below `aworldTrain.`. Later ones win. */
+function textOf(source: Exclude<VerlConfigSource, readonly string[]>, file: string | null, base: string): ConfigText {
+  if (source === undefined) return { kind: 'none', file, text: '' }
+  if (typeof source !== 'string') return { kind: 'object', file, text: toYaml(source) }
+  const path = resolve(base, source)
+  return { kind: 'file', file, text: existsSync(path) ? readFileSync(path, 'utf8') : '' }
+}
+
+const isList = (source: VerlConfigSource): source is readonly string[] => Array.isArray(source)
+
+/** Adds overrides of verl's keys, or of ours. Later ones win. */
 function addOverrides(gathered: Gathered, overrides: readonly string[], where: string): void {
   for (const text of overrides) {
     const override = parseOverride(text)
@@ -226,8 +201,13 @@ function addOverrides(gathered: Gathered, overrides: readonly string[], where: s
       // Every launch sets this anew.
     } else if (path.startsWith('hydra.')) {
       gathered.notes.push(`${path} is Hydra's own and was left out.`)
-    } else if (path.startsWith(`${ownBlock}.`)) {
-      setAt(gathered.own, path.split('.').slice(1), value)
+    } else if (path.startsWith(`${formerBlock}.`)) {
+      const [, ...rest] = path.split('.')
+      gathered.problems.push(
+        `"${text}" is no override: write ${text.replace(`${formerBlock}.`, '')}, since ${rest.join('.')} stands at the top.`,
+      )
+    } else if (isOwnPath(path)) {
+      setAt(gathered.own, path.split('.'), value)
     } else {
       const earlier = gathered.keys.findIndex((each) => each.path === path)
       if (earlier >= 0) gathered.keys.splice(earlier, 1)

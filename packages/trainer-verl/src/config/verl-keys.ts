@@ -1,7 +1,7 @@
 import { didYouMean } from '@aworld-train/core'
 import { isTree, type KeyTree, leaves } from '@aworld-train/training'
 import { formatOverride } from './hydra-override.ts'
-import { ownSections } from './own-config.ts'
+import { ownKeys } from './own-config.ts'
 import { valueAt } from './value-at.ts'
 import type { VerlKey } from './verl-key.ts'
 
@@ -36,7 +36,7 @@ export function suggestKey(defaults: KeyTree, path: string): string {
     const parent = parts.slice(0, depth).join('.')
     const place = depth === 0 ? defaults : valueAt(defaults, parent)
     if (!isTree(place)) continue
-    const near = didYouMean(parts[depth]!, [...Object.keys(place), ...(depth === 0 ? ownSections : [])])
+    const near = didYouMean(parts[depth]!, [...Object.keys(place), ...(depth === 0 ? ownKeys : [])])
     const rest = parts.slice(depth + 1)
     return near.replace(/"(.+)"/, (_, name: string) => `"${[parent, name, ...rest].filter(Boolean).join('.')}"`)
   }

@@ -47,7 +47,7 @@ export const VerlLayout = z.strictObject({
 })
 export type VerlLayout = z.infer<typeof VerlLayout>
 
-/** Our side of a run with verl: the block `aworldTrain` of a configuration. */
+/** Our side of a run with verl. */
 export const VerlSettings = TrainerSettings.extend({
   layout: VerlLayout.nullable()
     .default(null)

@@ -40,7 +40,7 @@ describe('judgeGpus', () => {
       null,
       { device: 'cuda', gpus: 1 },
       { driver: 'problem' },
-      /trainer\.device is cuda and this machine has no GPU.*aworldTrain\.smoke/,
+      /trainer\.device is cuda and this machine has no GPU.*set smoke to true/,
     ],
     ['GPUs of another maker', null, torch({ cuda: null }), { device: 'cuda', gpus: 1 }, { driver: 'ok', torch: 'ok' }, /torch finds GPUs/],
     ['no driver, device cpu', null, null, { device: 'cpu', gpus: 1 }, { driver: 'ok' }, /no NVIDIA driver/],

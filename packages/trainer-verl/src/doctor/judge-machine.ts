@@ -22,7 +22,7 @@ export function judgeGpus(driver: GpuDriver | null, torch: PythonReport['torch']
     if (wantsGpus && !torch?.available)
       findings.push({
         level: 'error',
-        message: `trainer.device is ${needs.device} and this machine has no GPU; train on one that has, or set aworldTrain.smoke to true, which trains a small model on the processor.`,
+        message: `trainer.device is ${needs.device} and this machine has no GPU; train on one that has, or set smoke to true, which trains a small model on the processor.`,
       })
     return [
       toCheck(

@@ -1,16 +1,17 @@
-import { type KeyTree, leaves, setAt } from '@aworld-train/training'
+import { copyOf, type KeyTree, leaves, setAt } from '@aworld-train/training'
 import { Document, isMap, isScalar, type YAMLMap } from 'yaml'
 import type { VerlPlan } from '../config/verl-config.ts'
 import { VerlSettings } from '../config/verl-settings.ts'
 
 /** Text of `final_trainer.yaml`: the whole resolved configuration, with a comment at every key that is not verl's default. */
 export function renderFinalTrainer({ tree, keys, settings, config, run, verl }: VerlPlan): string {
-  const document = new Document({ ...tree, aworldTrain: withoutDefaults(settings) })
+  const whole = copyOf(tree) as Record<string, unknown>
+  for (const [path, value] of changedOf(settings)) setAt(whole, path.split('.'), value)
+  const document = new Document(whole)
   document.commentBefore = [
     ` Configuration of verl ${verl.version} for "${run.name}", as it is started with run.sh.`,
-    ` Read from ${config.source.file ?? describeKind(config.source.kind)}. A key without a comment has verl's default.`,
+    ` Read from ${config.source.file ?? describeKind(config.source.kind)}. A key without a comment has verl's default, or is of our side of the run.`,
     ' user: set there, at the place named. derived: filled in by AWorld Train, for the reason named.',
-    ' aworldTrain: our side of the run.',
   ].join('\n')
   for (const { path, origin, why } of keys.values()) comment(document.contents, path.split('.'), ` ${origin}: ${why}`)
   return document.toString({ lineWidth: 0, minContentWidth: 0 })
@@ -18,13 +19,10 @@ export function renderFinalTrainer({ tree, keys, settings, config, run, verl }: 
 
 const describeKind = (kind: string) => (kind === 'none' ? 'no configuration' : kind === 'overrides' ? 'overrides' : 'an object')
 
-/** Our settings that are not the default. */
-function withoutDefaults(settings: VerlSettings): Record<string, unknown> {
+/** Our settings that are not the default, by their dotted paths. */
+function changedOf(settings: VerlSettings): (readonly [path: string, value: unknown])[] {
   const defaults = new Map(leaves(VerlSettings.parse({}) as KeyTree))
-  const changed: Record<string, unknown> = {}
-  for (const [path, value] of leaves(settings as KeyTree))
-    if (JSON.stringify(defaults.get(path)) !== JSON.stringify(value)) setAt(changed, path.split('.'), value)
-  return changed
+  return [...leaves(settings as KeyTree)].filter(([path, value]) => JSON.stringify(defaults.get(path)) !== JSON.stringify(value))
 }
 
 /** Puts a comment after a scalar, or above a list or mapping. */

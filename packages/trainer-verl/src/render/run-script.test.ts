@@ -156,7 +156,7 @@ describe('run.sh', () => {
     const env = { SLURM_GPUS_ON_NODE: '4', SLURM_JOB_NUM_NODES: '2' }
     const plain = await written('slurm')
     expect((await run(plain.path, { env })).argv).toEqual(expect.arrayContaining(['trainer.n_gpus_per_node=4', 'trainer.nnodes=2']))
-    const laid = await written('layout', {}, { aworldTrain: { layout: { mode: 'standalone', trainer: { gpus: 2 } } } })
+    const laid = await written('layout', {}, { layout: { mode: 'standalone', trainer: { gpus: 2 } } })
     expect((await run(laid.path, { env })).argv).toEqual(expect.arrayContaining(['trainer.n_gpus_per_node=2', 'trainer.nnodes=1']))
   })
 
@@ -187,7 +187,7 @@ describe('run.sh', () => {
   })
 
   it('gives workers on nodes that others started what the run sets', async () => {
-    const { path } = await written('workers', {}, { trainer: { n_gpus_per_node: 1 }, aworldTrain: { smoke: true } })
+    const { path } = await written('workers', {}, { trainer: { n_gpus_per_node: 1 }, smoke: true })
     const { argv, env } = await run(path, { env: { OMP_NUM_THREADS: '3' } })
     const key = '++ray_kwargs.ray_init.runtime_env.env_vars.'
     expect(argv).toEqual(

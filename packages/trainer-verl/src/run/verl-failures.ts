@@ -36,7 +36,7 @@ const rows: readonly FailureRow[] = [
     pattern: /\[GROUPS_FAILED\] (\d+) groups/,
     code: 'TRAINER_EMPTY_BATCH',
     describe: ([, count]) =>
-      `${count} groups with a failed rollout were replaced, which is the limit; read why rollouts fail, or raise aworldTrain.group.maxReplaced.`,
+      `${count} groups with a failed rollout were replaced, which is the limit; read why rollouts fail, or raise group.maxReplaced.`,
   },
   {
     pattern: /data size must be divisible by force_group_size \* micro_batch_size_per_gpu/,
@@ -75,8 +75,7 @@ const rows: readonly FailureRow[] = [
     pattern:
       /(?:No CUDA GPUs are available|NVIDIA driver on your system is too old|Found no NVIDIA driver|CUDA driver version is insufficient)/,
     code: 'TRAINER_ENVIRONMENT',
-    describe: ([detail]) =>
-      `torch cannot use a GPU (${detail}); run "aworld-train doctor --engine verl", or set aworldTrain.smoke for a run on CPU.`,
+    describe: ([detail]) => `torch cannot use a GPU (${detail}); run "aworld-train doctor --engine verl", or set smoke for a run on CPU.`,
   },
   ...modelFailures('actor_rollout_ref.model.path'),
   {

@@ -6,9 +6,6 @@ import { LocalConfig, TrainingSettings } from './local-config.ts'
 import type { InertSettings } from './setting-name.ts'
 import type { TrainerSettings } from './trainer-settings.ts'
 
-/** The key of a framework's configuration under which everything is ours. */
-export const ownBlock = 'aworldTrain'
-
 const { training, sampling, engine, logging, projectName, experimentName, gateway, executor } = LocalConfig.shape
 /** Settings of the engine in the box alone. They are checked, but no framework reads them. */
 const box = { engine, logging, projectName, experimentName, gateway, executor }

@@ -7,6 +7,7 @@ import { LocalConfig } from './local-config.ts'
 import { inertNotes } from './own-config.ts'
 import { readConfigFile } from './read-config-file.ts'
 import type { InertSettings } from './setting-name.ts'
+import { blockProblems, formerBlock } from './trainer-source.ts'
 
 /** A framework's configuration translated to the keys of LocalConfig. */
 export interface TranslatedKeys {
@@ -84,6 +85,7 @@ export function readLocalConfig(source: string | object | undefined, options: Lo
   if (!isTree(read))
     throw new TrainError('CONFIG_INVALID', 'The configuration is neither a path nor an object of keys and values; pass one of these.')
   const { tree, owned } = withoutSections(expandDots(read), extension, others)
+  const misplaced = blockProblems(expandDots(read))
   const overrides = Object.fromEntries(extension?.overrides.flatMap((key) => (key in owned ? [[key, owned[key]]] : [])) ?? [])
   const foreign = translator?.sections.some((section) => section in tree) ?? false
   const { own, framework } = foreign ? separate(tree) : { own: tree, framework: {} }
@@ -92,7 +94,7 @@ export function readLocalConfig(source: string | object | undefined, options: Lo
   for (const part of [extension?.defaults ?? {}, translated.config, own, overrides])
     for (const [key, value] of Object.entries(part)) setAt(merged, [key], copyOf(value))
   const { data, problems: found, failed } = acceptedPart(LocalConfig, merged)
-  const problems = [...translated.problems, ...found].map((problem) => `${where}${problem}`)
+  const problems = [...misplaced, ...translated.problems, ...found].map((problem) => `${where}${problem}`)
   const inert = extension?.inert ? inertNotes(own, extension.inert, extension.section) : []
   if (data.training.loss !== null) inert.push(...inertNotes(own, clipOfTheBox, 'training.loss'))
   const rest = Object.fromEntries(Object.entries(owned).filter(([key]) => !(key in overrides)))
@@ -103,7 +105,7 @@ export function readLocalConfig(source: string | object | undefined, options: Lo
 function withoutSections(tree: KeyTree, extension: ConfigExtension | undefined, others: readonly string[]) {
   const owned = extension ? (tree[extension.section] ?? {}) : {}
   if (!isTree(owned)) throw new TrainError('CONFIG_INVALID', `"${extension?.section}" is no mapping of keys to values; write one.`)
-  const kept = Object.entries(tree).filter(([key]) => key !== extension?.section && !others.includes(key))
+  const kept = Object.entries(tree).filter(([key]) => key !== extension?.section && !others.includes(key) && key !== formerBlock)
   return { tree: Object.fromEntries(kept), owned }
 }
 

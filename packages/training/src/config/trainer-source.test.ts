@@ -5,42 +5,69 @@ import { expect, test } from 'vitest'
 import { readOwnConfig } from './own-config.ts'
 import { parseLocalConfig } from './parse-local-config.ts'
 import { TrainerSettings } from './trainer-settings.ts'
-import { readTrainerSource, takeSection } from './trainer-source.ts'
+import { readTrainerSource, splitConfig } from './trainer-source.ts'
 
 const sections = ['one', 'two', 'three']
-const options = { name: 'one', sections, ownKeys: ['training', 'limits', 'logging'], baseDirectory: '/project' }
+const keys = { name: 'one', title: 'One', sections, ownKeys: ['training', 'limits', 'logging', 'gateway', 'data'] }
+const options = { ...keys, baseDirectory: '/project' }
 
-test('the section of a trainer stands over the rest, and those of others and of the box are left aside', () => {
-  const { tree, notes, problems } = takeSection(
+test('ours stand at the top, a framework’s in its section, where a key of ours wins; others and the box are left aside', () => {
+  const { own, fields, notes, problems } = splitConfig(
     {
       training: { steps: 5, stratify: { key: 'kind' } },
       one: { training: { stratify: null }, 'rate.first': 1 },
       two: { nothing: 'is read' },
       logging: ['tensorboard'],
     },
-    options,
+    keys,
   )
-  expect(tree).toMatchObject({ training: { steps: 5, stratify: null }, rate: { first: 1 } })
-  expect(tree).not.toHaveProperty('two')
+  expect(own).toMatchObject({ training: { steps: 5, stratify: null } })
+  expect(fields).toEqual({ rate: { first: 1 } })
   expect(notes).toEqual(['one leaves aside what is for other trainers: two, logging.'])
   expect(problems).toEqual([])
 })
 
-test('without a list of trainers no key is a section', () => {
-  expect(takeSection({ one: { a: 1 }, two: 2 }, { name: 'one' })).toEqual({ tree: { one: { a: 1 }, two: 2 }, notes: [], problems: [] })
+test('a framework’s keys at the top are a problem, unless its users have files of them', () => {
+  const configuration = { rate: 1, data: { file: 'a', trainFiles: [], trainFile: 'b' } }
+  const shared = { data: ['trainFiles'] }
+  expect(splitConfig(configuration, { ...keys, shared }).problems).toEqual([
+    '"rate" is no key of the configuration. A key of One stands in the section "one": one.rate.',
+  ])
+  const { own, fields, problems } = splitConfig(configuration, { ...keys, shared, atTop: true })
+  expect([own, fields, problems]).toEqual([{ data: { trainFiles: [], trainFile: 'b' } }, { rate: 1, data: { file: 'a' } }, []])
+  expect(splitConfig({ limitz: {} }, { ...keys, atTop: true }).own).toEqual({ limitz: {} })
+})
+
+test.each([
+  ['code', { aworldTrain: { limits: { maxTurns: 3 }, rows: 'last' } }, 'Write limits, rows there.'],
+  ['code, by a dotted key', { 'aworldTrain.limits.maxTurns': 3 }, 'Write limits there.'],
+  ['code, in the section', { one: { aworldTrain: { rows: 'last' } } }, 'Write rows there.'],
+  ['code, with nothing in it', { aworldTrain: {} }, 'Leave it out.'],
+  ['YAML', 'a.yaml', 'Write limits there.'],
+  ['JSON', 'a.json', 'Write rows there.'],
+])('a former block of ours is a problem that says where its keys stand: %s', async (_, source, remedy) => {
+  const folder = await mkdtemp(join(tmpdir(), 'trainer source-'))
+  await writeFile(join(folder, 'a.yaml'), 'limits: {maxTurns: 2}\naworldTrain: {limits: {maxTurns: 3}}\n')
+  await writeFile(join(folder, 'a.json'), '{"aworldTrain": {"rows": "last"}}')
+  const { problems, failed } = readTrainerSource(source, { ...options, baseDirectory: folder })
+  const problem = `"aworldTrain" is no section of a configuration: its keys stand at the top. ${remedy}`
+  expect([problems, failed]).toEqual([[problem], keys.ownKeys])
+  if (typeof source === 'string' || 'aworldTrain' in source)
+    expect(() => parseLocalConfig(typeof source === 'string' ? join(folder, source) : source)).toThrow(problem)
+  await rm(folder, { recursive: true })
 })
 
 test.each([
   [{ one: 5 }, '"one" is no mapping of keys to values; write one.'],
   [['steps=1'], 'The configuration is neither a path nor an object of keys and values; pass one of these.'],
-  ['absent.yaml', '/project/absent.yaml: there is no such file; correct the path of the configuration.'],
+  ['absent.yaml', 'there is no such file; correct the path of the configuration.'],
 ])('%j is a problem', (source, problem) => {
   expect(readTrainerSource(source, options).problems).toEqual([problem])
 })
 
-test('a file is cut into our keys and the framework’s, and our block wins', async () => {
+test('a file is cut into our keys and the framework’s', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'trainer source-'))
-  await writeFile(join(folder, 'a.yaml'), 'rate: 1\nlimits: {maxTurns: 2}\naworldTrain: {limits: {maxTurns: 3}}\n')
+  await writeFile(join(folder, 'a.yaml'), 'limits: {maxTurns: 3}\none: {rate: 1}\n')
   const read = readTrainerSource('a.yaml', { ...options, baseDirectory: folder })
   expect(read).toMatchObject({ own: { limits: { maxTurns: 3 } }, fields: { rate: 1 }, directory: folder, where: 'a.yaml', notes: [] })
   await rm(folder, { recursive: true })
@@ -49,9 +76,9 @@ test('a file is cut into our keys and the framework’s, and our block wins', as
 test('what becomes of the calls of agents is read by every trainer, a function too; where the gateway listens is for the box alone', () => {
   const trainedCalls = () => true
   const gateway = { trainedCalls, ignore: ['^Today .*$'], port: 8080 }
-  const { tree, notes } = takeSection({ gateway }, { name: 'one', sections })
+  const { own, notes } = splitConfig({ gateway }, keys)
   expect(notes).toEqual(['one leaves aside what is for other trainers: gateway.port.'])
-  const { settings, problems } = readOwnConfig(TrainerSettings, tree)
+  const { settings, problems } = readOwnConfig(TrainerSettings, own)
   expect(problems).toEqual([])
   expect(settings.gateway).toEqual({ trainedCalls, hostedTools: 'leave-out', ignore: ['^Today .*$'] })
   expect(readOwnConfig(TrainerSettings, {}).settings.gateway.trainedCalls).toBe('with-tools')

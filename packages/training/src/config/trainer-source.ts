@@ -1,43 +1,88 @@
 import { dirname, relative, resolve } from 'node:path'
+import { didYouMean, suggest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { CallSettings } from './call-settings.ts'
 import { copyOf, expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
-import { keysOfTheBox, ownBlock } from './own-config.ts'
+import { keysOfTheBox } from './own-config.ts'
 import { readConfigFile } from './read-config-file.ts'
 
-export interface TrainerSections {
-  /** The trainer that reads. Its section wins over the rest. */
+/** A block that configurations do not have. A key that somebody writes there is a problem that says where it stands. */
+export const formerBlock = 'aworldTrain'
+
+/** The problem of a former block in a configuration; none without one. */
+export const blockProblems = ({ [formerBlock]: block }: KeyTree): string[] =>
+  block === undefined
+    ? []
+    : [
+        `"${formerBlock}" is no section of a configuration: its keys stand at the top.${isTree(block) && Object.keys(block).length > 0 ? ` Write ${Object.keys(block).join(', ')} there.` : ' Leave it out.'}`,
+      ]
+
+export interface TrainerKeys {
+  /** The trainer that reads: its name, which is that of its section, and its title for people. */
   readonly name: string
-  /** Keys at the top of a configuration that belong to one trainer each. */
+  readonly title: string
+  /** Keys at the top of a configuration that belong to one trainer each, by its name. */
   readonly sections?: readonly string[] | undefined
+  /** Names that are ours: `ownKeysOf` the settings. */
+  readonly ownKeys: readonly string[]
+  /** Our members of sections that the framework has too. */
+  readonly shared?: Readonly<Record<string, readonly string[]>>
+  /** Whether the framework's keys may stand at the top as well, since its users have files of them. */
+  readonly atTop?: boolean
 }
 
-export interface TakenSection {
-  readonly tree: KeyTree
+/** A configuration, split into our keys and the framework's. */
+export interface SplitConfig {
+  readonly own: Record<string, unknown>
+  readonly fields: Record<string, unknown>
   readonly notes: readonly string[]
   readonly problems: readonly string[]
 }
 
 /**
- * A configuration as one trainer reads it, so that one file serves several. The section of its own name wins over the rest. Sections of
- * other trainers and settings of the engine in the box are left out, with a note.
+ * Splits a configuration that may serve several trainers. Ours stand at the top, a framework's in the section of its name. A key of ours in
+ * that section wins over the top, for this trainer alone. What is for other trainers is left out, with a note.
  */
-export function takeSection(configuration: KeyTree, { name, sections = [] }: TrainerSections): TakenSection {
-  const tree = expandDots(configuration)
-  const merged: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(tree)) if (!sections.includes(key)) setAt(merged, [key], copyOf(value))
-  const section = sections.includes(name) ? (tree[name] ?? {}) : {}
-  if (isTree(section)) for (const [key, value] of Object.entries(section)) setAt(merged, [key], copyOf(value))
-  const block = tree[ownBlock]
-  const left = [
-    ...Object.entries(tree).flatMap(([key, value]) => (sections.includes(key) ? (key === name ? [] : [key]) : unreadKeys(key, value))),
-    ...(isTree(block) ? Object.entries(block).flatMap(([key, value]) => unreadKeys(key, value).map((left) => `${ownBlock}.${left}`)) : []),
+export function splitConfig(configuration: KeyTree, keys: TrainerKeys): SplitConfig {
+  const { name, title, sections = [], ownKeys, atTop = false } = keys
+  const { [name]: section = {}, ...rest } = expandDots(configuration)
+  const [others, top] = [
+    Object.keys(rest).filter((key) => sections.includes(key)),
+    Object.entries(rest).filter(([key]) => !sections.includes(key)),
   ]
-  return {
-    tree: merged,
-    notes: left.length === 0 ? [] : [`${name} leaves aside what is for other trainers: ${left.join(', ')}.`],
-    problems: isTree(section) ? [] : [`"${name}" is no mapping of keys to values; write one.`],
+  const own: Record<string, unknown> = {}
+  const fields: Record<string, unknown> = {}
+  const problems = [
+    ...blockProblems(rest),
+    ...(isTree(section) ? blockProblems(section) : [`"${name}" is no mapping of keys to values; write one.`]),
+  ]
+  for (const [key, value] of top) {
+    if (key === formerBlock) continue
+    const isOurs = ownKeys.includes(key) || (atTop && suggest(key, ownKeys) !== null)
+    if (!isOurs && !atTop)
+      problems.push(
+        `"${key}" is no key of the configuration.${didYouMean(key, ownKeys)} A key of ${title} stands in the section "${name}": ${name}.${key}.`,
+      )
+    else place({ own, fields }, [key, value], isOurs, keys)
   }
+  for (const [key, value] of isTree(section) ? Object.entries(section) : [])
+    if (key !== formerBlock) place({ own, fields }, [key, value], ownKeys.includes(key), keys)
+  const left = [...others, ...Object.entries(own).flatMap(([key, value]) => unreadKeys(key, value))]
+  return { own, fields, problems, notes: left.length === 0 ? [] : [`${name} leaves aside what is for other trainers: ${left.join(', ')}.`] }
+}
+
+/** Whether a member of a section that a framework has too is ours. Frameworks write no capitals, so a misspelt one of ours is as well. */
+export const isOurMember = (member: string, ours: readonly string[]): boolean => ours.includes(member) || /[A-Z]/.test(member)
+
+function place(
+  { own, fields }: Pick<SplitConfig, 'own' | 'fields'>,
+  [key, value]: readonly [string, unknown],
+  isOurs: boolean,
+  { shared = {} }: TrainerKeys,
+): void {
+  const ours = shared[key]
+  if (!ours || !isTree(value)) setAt(isOurs ? own : fields, [key], copyOf(value))
+  else for (const [member, each] of Object.entries(value)) setAt(isOurMember(member, ours) ? own : fields, [key, member], copyOf(each))
 }
 
 /** Keys of one of our sections that only the box reads. In `gateway`, every trainer reads the treatment of agents' calls. */
@@ -47,44 +92,33 @@ function unreadKeys(key: string, value: unknown): readonly string[] {
   return Object.keys(value).flatMap((member) => (Object.hasOwn(CallSettings.shape, member) ? [] : [`${key}.${member}`]))
 }
 
-export interface TrainerSourceOptions extends TrainerSections {
-  /** Names that are ours at the top: `ownKeysOf` the settings. */
-  readonly ownKeys: readonly string[]
+export interface TrainerSourceOptions extends TrainerKeys {
   /** Base folder for relative paths of a configuration that is not a file. */
   readonly baseDirectory: string
+  /** What is said of a script. */
+  readonly script?: (shown: string) => string
 }
 
-/** A configuration, split into our keys and the framework's. */
-export interface TrainerSource {
-  readonly own: Record<string, unknown>
-  readonly fields: Record<string, unknown>
+/** A configuration as it was read and split. */
+export interface TrainerSource extends SplitConfig {
+  /** The whole, as the user wrote it. */
+  readonly tree: KeyTree
   readonly directory: string
-  /** The file that problems are placed in; `null` if there is none or if they name it themselves. */
+  /** The file that problems are placed in; `null` if there is none. */
   readonly where: string | null
-  readonly notes: readonly string[]
-  readonly problems: readonly string[]
   /** Sections of ours that could not be read: either all or none. */
   readonly failed: readonly string[]
 }
 
-/**
- * Reads a configuration in a framework's keys, in ours, or both, from a YAML or JSON file or an object. A key in our block wins over the
- * same key outside of it.
- */
-export function readTrainerSource(source: unknown, { name, sections, ownKeys, baseDirectory }: TrainerSourceOptions): TrainerSource {
-  const { problems, ...found } = findSource(source, resolve(baseDirectory))
-  const taken = takeSection(found.tree, { name, sections })
-  const { [ownBlock]: block, ...rest } = taken.tree
-  const own: Record<string, unknown> = {}
-  const fields: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(rest)) (ownKeys.includes(key) ? own : fields)[key] = value
-  if (isTree(block)) for (const [key, value] of Object.entries(block)) setAt(own, [key], value)
-  const { directory, where } = found
-  const failed = problems.length > 0 ? ownKeys : []
-  return { own, fields, directory, where, notes: taken.notes, problems: [...problems, ...taken.problems], failed }
+/** Reads a configuration for a framework from a YAML or JSON file or an object. */
+export function readTrainerSource(source: unknown, { baseDirectory, script, ...keys }: TrainerSourceOptions): TrainerSource {
+  const { problems, ...found } = findSource(source, resolve(baseDirectory), script)
+  const split = splitConfig(found.tree, keys)
+  const all = [...problems, ...split.problems]
+  return { ...split, ...found, problems: all, failed: all.length > 0 ? keys.ownKeys : [] }
 }
 
-function findSource(source: unknown, base: string) {
+function findSource(source: unknown, base: string, script?: (shown: string) => string) {
   const empty = { tree: {} as KeyTree, directory: base, where: null, problems: [] as readonly string[] }
   if (source === undefined) return empty
   if (typeof source !== 'string') {
@@ -94,9 +128,9 @@ function findSource(source: unknown, base: string) {
   const file = resolve(base, source)
   const where = relative(base, file).startsWith('..') ? file : relative(base, file)
   try {
-    return { ...empty, tree: readConfigFile(file) as KeyTree, directory: dirname(file), where }
+    return { ...empty, tree: readConfigFile(file, script?.(where)) as KeyTree, directory: dirname(file), where }
   } catch (error) {
     if (!(error instanceof TrainError)) throw error
-    return { ...empty, directory: dirname(file), problems: [error.message] }
+    return { ...empty, directory: dirname(file), where, problems: [error.message.replace(`${file}: `, '')] }
   }
 }

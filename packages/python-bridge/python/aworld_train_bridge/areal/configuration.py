@@ -19,7 +19,7 @@ _OURS = {
     "actor.path": "write model.path",
     "tokenizer_path": "it is that of model.path",
     "actor.enable_tree_training": "rows are compared with what is trained, one by one",
-    "actor.mask_no_eos_with_zero": "say what becomes of a cut rollout in aworldTrain.incompleteEpisodes",
+    "actor.mask_no_eos_with_zero": "say what becomes of a cut rollout in incompleteEpisodes",
 }
 """Keys that the run decides, with the reason or what to write instead."""
 

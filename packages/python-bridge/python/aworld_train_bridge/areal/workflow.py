@@ -47,7 +47,7 @@ class AgentWorkflow(RolloutWorkflow):
             if outcome.error is not None:
                 return to_trajectory(Row("", [self._filler], [self._filler], [0], [0.0], math.nan, None, None))
             if len(outcome.rows) > 1:
-                raise RunError("CONFIG_INVALID", f"A rollout came with {len(outcome.rows)} rows, and AReaL's groups have one each; set aworldTrain.rows to last or longest.")
+                raise RunError("CONFIG_INVALID", f"A rollout came with {len(outcome.rows)} rows, and AReaL's groups have one each; set rows to last or longest.")
         except Exception as error:
             self._fail(error)
             raise

@@ -41,7 +41,7 @@ class RolloutSource:
             raise RunError("TRAINER_EMPTY_BATCH", f"All {len(outcomes)} rollouts of step {step} failed, the first with {error}; nothing was trained.")
         rows = [(outcome.key, outcome.rows[-1]) if outcome.error is None else (None, self._empty()) for outcome in outcomes]
         if (several := max(len(outcome.rows) for outcome in outcomes)) > 1:
-            raise RunError("CONFIG_INVALID", f"A rollout came with {several} rows, and the trainer takes one; set aworldTrain.rows to last or longest.")
+            raise RunError("CONFIG_INVALID", f"A rollout came with {several} rows, and the trainer takes one; set rows to last or longest.")
         self._accounts.hand_over(rows)
         self.seconds += time.perf_counter() - started
         return [row for _, row in rows]

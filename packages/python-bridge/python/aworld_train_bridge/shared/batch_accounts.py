@@ -78,7 +78,7 @@ class BatchAccounts:
                 "POLICY_LOGPROB_MISMATCH",
                 f"Logprobs of sampled tokens differ from the trainer's by {difference:.3g}, and at most {self._tolerance:g} is allowed: what "
                 "sampled were other weights, another temperature, or another precision. Where the precision differs on purpose, raise "
-                "aworldTrain.logprobCheck.tolerance.",
+                "logprobCheck.tolerance.",
             )
 
     def close_step(self, step: int) -> dict[str, float]:

@@ -25,7 +25,7 @@ _WHOLE = "tokens are drawn from the whole distribution, whose logprobs are train
 _ONE = "rows are compared one by one as they are trained, each by itself, in one process"
 _HUB = "nothing leaves the run; push what `export` writes"
 _PROMPT = "prompts are rendered by the model's own chat template as the agent sends them"
-_CUT = "say what becomes of a long or cut rollout in aworldTrain.limits and aworldTrain.incompleteEpisodes"
+_CUT = "say what becomes of a long or cut rollout in limits and incompleteEpisodes"
 _TEACHER = "teachers are not supported with rollouts of an agent"
 
 _OURS: dict[str, str] = {
@@ -40,7 +40,7 @@ _OURS: dict[str, str] = {
     **dict.fromkeys(("template", "system", "use_chat_template", "template_backend", "agent_template", "loss_scale", "enable_thinking"), _PROMPT),
     **dict.fromkeys(("overlong_filter", "truncation_strategy", "max_length"), _CUT),
     **dict.fromkeys(("teacher_model", "teacher_model_server", "advantage_reweight", "chord_sft_dataset"), _TEACHER),
-    "num_generations_eval": "say how often a task is evaluated in aworldTrain.evaluation.samplesPerPrompt",
+    "num_generations_eval": "say how often a task is evaluated in evaluation.samplesPerPrompt",
 }
 """Arguments that the run decides, with the reason or what to write instead."""
 

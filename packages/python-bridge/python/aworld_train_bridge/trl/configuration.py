@@ -21,8 +21,8 @@ _OURS = {
     "push_to_hub": "nothing leaves the run; push what `export` writes",
     "log_completions_hub_repo": "nothing leaves the run",
     "use_transformers_continuous_batching": "rollouts are sampled by the bridge, in batches too",
-    "mask_truncated_completions": "say what becomes of a cut rollout in aworldTrain.incompleteEpisodes",
-    "num_generations_eval": "say how often a task is evaluated in aworldTrain.evaluation.samplesPerPrompt",
+    "mask_truncated_completions": "say what becomes of a cut rollout in incompleteEpisodes",
+    "num_generations_eval": "say how often a task is evaluated in evaluation.samplesPerPrompt",
     "generation_kwargs": "tokens are drawn from the whole distribution, whose logprobs are trained",
     "vllm_structured_outputs_regex": "tokens are drawn from the whole distribution, whose logprobs are trained",
 }
