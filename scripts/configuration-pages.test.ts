@@ -58,7 +58,7 @@ it('every trainer has a page with what works with it', () => {
   expect(Object.keys(trainerFacts).toSorted()).toEqual(['local', ...Object.keys(guides)].toSorted())
   expect(page('configuration')).toContain(worksLines('local').join('\n'))
   expect(worksLines('areal').join('\n')).toMatch(/settings that it refuses \| .*`training\.aggregation`/)
-  expect(worksLines('trl').join('\n')).toMatch(/settings without effect, which a note says \| .*`executor` \|/)
+  expect(worksLines('trl').join('\n')).toMatch(/settings without effect, which a note says \| `engine`, .*`evaluation\.greedy` \|/)
 })
 
 it('writes the table into its place in a guide, again and again, and refuses a guide without one', () => {

@@ -37,6 +37,7 @@ export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>
     'test/trainers/trl/contract.test.ts': 0.5,
     'test/trainers/trl/learning.test.ts': 1,
     'test/trainers/trl/resume.test.ts': 1,
+    'test/trainers/trl/workers.test.ts': 1,
     'test/trainers/verl/ablations.test.ts': 2,
     'test/trainers/verl/bad-input.test.ts': 1.5,
     'test/trainers/verl/by-hand.test.ts': 1,
@@ -48,6 +49,7 @@ export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>
     'test/trainers/verl/setup.test.ts': 1,
     'test/trainers/verl/smoke.test.ts': 0.5,
     'test/trainers/verl/swarm.test.ts': 1.5,
+    'test/trainers/verl/workers.test.ts': 1.5,
     'test/trainers/warm-up.test.ts': 1,
   },
 }

@@ -12,6 +12,7 @@ import {
 import type { RewardSource, TrainerSettings } from '@aworld-train/training'
 import { PlanningTrainer } from './checks/planning-trainer.ts'
 import { createEnvironment } from './environment.ts'
+import { launcherEngines, workerEntry } from './launchers.ts'
 import { trainerSections } from './policies/trainer-sections.ts'
 import { takersOfAllRows } from './python-trainers.ts'
 
@@ -33,6 +34,7 @@ export abstract class PythonTrainerProcessor extends PlanningTrainer<PythonTrain
       runPath: this.runPath,
       sections: trainerSections,
       takersOfAllRows,
+      launchers: { engines: launcherEngines, entry: workerEntry },
       createEnvironment: (baseDirectory) => createEnvironment({ baseDirectory }),
     })
     this.planned = plan

@@ -98,10 +98,10 @@ describe.each(pythonTrainers)('$name', ({ name: trainer, readConfig }) => {
 
   it('notes settings of the engine in the box in its own section too', async () => {
     const { notes } = await readConfig(
-      { [trainer]: { gateway: { port: 2 } } },
+      { [trainer]: { engine: { threads: 2 } } },
       { baseDirectory: '/', environment: {}, sections: trainerSections },
     )
-    expect(notes).toContain(`${trainer} leaves aside what is for other trainers: gateway.port.`)
+    expect(notes).toContain(`${trainer} leaves aside what is for other trainers: engine.`)
   })
 })
 

@@ -13,8 +13,8 @@ type Row = Readonly<Record<TrainerColumn, SettingTerm>>
 const read: Row = { local: 'read', tinker: 'read', verl: 'read', trl: 'read', areal: 'read', swift: 'read', own: 'read' }
 /** Read by the trainers here. A trainer of your own hands it to its loop. */
 const ofTheLoop: Row = { ...read, own: 'handed over' }
-/** For the process that samples or serves. Frameworks have their own, as a note says. */
-const ofTheBox: Row = { ...read, verl: 'note', trl: 'note', areal: 'note', swift: 'note' }
+/** For the engine that samples and trains in this process. Frameworks have their own, as a note says. */
+const ofTheBox: Row = { ...read, tinker: 'note', verl: 'note', trl: 'note', areal: 'note', swift: 'note' }
 
 /** Refused by our own learners, which train on the whole distribution. */
 const sampledWhole: Row = { ...read, local: 'refused', tinker: 'refused', own: 'refused' }
@@ -41,8 +41,8 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'agent.malformedCalls': read,
   'toolAnswers.maxTokens': read,
   'toolAnswers.cut': read,
-  'engine.threads': { ...ofTheBox, tinker: 'note' },
-  'engine.simd': { ...ofTheBox, tinker: 'note' },
+  'engine.threads': ofTheBox,
+  'engine.simd': ofTheBox,
   'data.trainFiles': read,
   'data.testFiles': read,
   'data.promptKey': read,
@@ -104,30 +104,30 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'evaluation.before': ofTheLoop,
   'evaluation.greedy': { ...ofTheLoop, verl: 'note', trl: 'note', areal: 'note', swift: 'note' },
   'evaluation.kindKey': read,
-  logging: ofTheBox,
-  projectName: ofTheBox,
-  experimentName: ofTheBox,
-  'gateway.port': ofTheBox,
-  'gateway.host': ofTheBox,
-  'gateway.tls': ofTheBox,
-  'gateway.insecure': ofTheBox,
-  'gateway.publicUrl': ofTheBox,
+  logging: read,
+  projectName: read,
+  experimentName: read,
+  'gateway.port': read,
+  'gateway.host': read,
+  'gateway.tls': read,
+  'gateway.insecure': read,
+  'gateway.publicUrl': read,
   'gateway.trainedCalls': read,
   'gateway.hostedTools': read,
   'gateway.ignore': read,
-  'executor.engineName': ofTheBox,
-  'executor.cls': ofTheBox,
-  'executor.address': ofTheBox,
-  'executor.workerNum': ofTheBox,
-  'executor.slots': ofTheBox,
-  'executor.resources': ofTheBox,
-  'executor.env': ofTheBox,
-  'executor.options': ofTheBox,
-  'executor.sequenceDependent': ofTheBox,
-  'executor.port': ofTheBox,
-  'executor.token': ofTheBox,
-  'executor.maxLosses': ofTheBox,
-  'executor.graceMs': ofTheBox,
+  'executor.engineName': read,
+  'executor.cls': read,
+  'executor.address': read,
+  'executor.workerNum': read,
+  'executor.slots': read,
+  'executor.resources': read,
+  'executor.env': read,
+  'executor.options': read,
+  'executor.sequenceDependent': read,
+  'executor.port': read,
+  'executor.token': read,
+  'executor.maxLosses': read,
+  'executor.graceMs': read,
   concurrency: read,
   seed: read,
 }

@@ -19,6 +19,7 @@ export {
   type RolloutPartsPlan,
   type TriedPartsOptions,
 } from './agent-side/rollout-parts.ts'
+export { openTrainingSide, type SideSettings, type TrainingSide, type TrainingSideOptions } from './agent-side/training-side.ts'
 export { firstFailure } from './directory/first-failure.ts'
 export { type HealthSources, watchHealth } from './directory/health-watch.ts'
 export {
@@ -36,11 +37,14 @@ export { type KeptCheckpoint, watchCollapse } from './events/collapse-watch.ts'
 export { createEpisodeSampler } from './events/episode-sampler.ts'
 export { createFailureTally, type FailureTally } from './events/failure-tally.ts'
 export { createIdleClock, type IdleClock } from './events/idle-clock.ts'
+export { openRunLogs, type RunLogs, type RunLogsOptions } from './events/run-logs.ts'
+export type { RunMetrics } from './events/run-metrics.ts'
 export { watchTruncation } from './events/truncation-watch.ts'
 export { checkExecutor, type ExecutorCheck } from './executor/check-executor.ts'
 export { concurrencyOf, isExternal, isInProcess, localEngine } from './executor/find-launcher.ts'
 export {
   type CoordinatorAddress,
+  type Launchers,
   type OpenExecutorOptions,
   openExecutor,
   type StartedWorkerOptions,
@@ -54,7 +58,7 @@ export { createGrpoConsoleReader, grpoCheckpoints, readGrpoMetrics } from './hug
 export { type GrpoPlan, planGrpo, writeGrpoFiles } from './hugging-face/plan-grpo.ts'
 export { type GrpoConfig, readGrpoConfig } from './hugging-face/read-grpo-config.ts'
 export { agentIdentity } from './inputs/agent-hash.ts'
-export { bytesHash, datasetHash, exportHash, hashesByName } from './inputs/input-hashes.ts'
+export { bytesHash, datasetHash, exportHash, hashesByName, settingInputs } from './inputs/input-hashes.ts'
 export { type ExportPath, loadExport, parseExportPath } from './inputs/load-export.ts'
 export type { LoadedAgent } from './inputs/loaded-agent.ts'
 export { findLongPrompts, type LongPrompts, longPromptWarnings, type PromptModel } from './inputs/long-prompts.ts'

@@ -25,9 +25,11 @@ export default { ...rest, baseDirectory: ${JSON.stringify(example)}, runPath: ${
   return project
 }
 
-/** Children of a process that run workers. */
-async function workersOf(pid: number): Promise<number[]> {
-  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')).split(' ').filter(Boolean)
+/** Children of a process, or of one of its threads, that run workers. */
+export async function workersOf(pid: number): Promise<number[]> {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => [])
+  const lists = await Promise.all(threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/children`, 'utf8').catch(() => '')))
+  const children = lists.flatMap((list) => list.split(' ')).filter(Boolean)
   const commands = await Promise.all(children.map((child) => readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '')))
   return children.filter((_, index) => commands[index]!.includes('worker-process')).map(Number)
 }

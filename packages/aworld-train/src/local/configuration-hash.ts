@@ -1,6 +1,5 @@
 import { stableHash } from '@aworld-train/core'
-import { bytesHash, datasetHash, exportHash, hashesByName } from '@aworld-train/run'
-import { callSettingsOf } from '@aworld-train/training'
+import { bytesHash, datasetHash, exportHash, hashesByName, settingInputs } from '@aworld-train/run'
 import type { LocalPlan } from './plan.ts'
 
 /**
@@ -17,12 +16,9 @@ function inputsOf(plan: LocalPlan) {
   const tasks = (dataset: LocalPlan['test']) => dataset && datasetHash(dataset)
   const { rewardSource, rewardDirectory, warmUp, configDirectory } = plan
   const { loss } = plan.config.training
-  // The places of metrics, of logs and of agents do not change a training; the experiment is in the name.
-  const { executor: _executor, gateway, logging: _logging, projectName: _project, experimentName: _experiment, ...config } = plan.config
   return {
     'the name': plan.name,
-    ...Object.fromEntries(Object.entries(config).map(([key, value]) => [`the setting ${key}`, value])),
-    'the setting gateway': callSettingsOf(gateway),
+    ...settingInputs(plan.config),
     'the seed': plan.seed,
     'the policy': plan.policy.settings,
     'the agent': [plan.agentModule, plan.agentFiles.map(bytesHash)],

@@ -8,6 +8,7 @@ import {
   longPromptWarnings,
   makeModel,
   openRunAccounts,
+  openRunLogs,
   openTriedParts,
   type RolloutParts,
   type RunDirectory,
@@ -20,10 +21,8 @@ import {
 } from '@aworld-train/run'
 import { keepTokenizer, type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
 import { listCheckpoints, type SelfDrivenResult } from '@aworld-train/training'
-import { openTensorBoardLog, tensorBoardDirectory } from '../tensorboard/tensorboard-log.ts'
 import { inputHashes } from './configuration-hash.ts'
 import type { LocalPlan } from './plan.ts'
-import { createRunMetrics } from './run-metrics.ts'
 import { describeRun } from './run-report.ts'
 import { openStage, type Stage } from './stage.ts'
 import { writeRunFiles } from './write-run-files.ts'
@@ -101,13 +100,8 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   const remedy = `Raise sampling.maxTokens, which is ${maxTokens}; where the context of the model is full instead, shorten the prompts.`
   const collapses = watchCollapse(emit, { store, warnings: run.warnings, checkpoints: () => listCheckpoints(path) })
   const sampler = createEpisodeSampler(store, watchTruncation(collapses, remedy))
-  const names = { project: plan.config.projectName ?? 'aworld-train', experiment: plan.config.experimentName ?? plan.name }
-  const curves = plan.config.logging.includes('tensorboard') ? tensorBoardDirectory(path, names) : null
-  const onWarning = (message: string) => emit({ type: 'warning-raised', at: Date.now(), code: 'TENSORBOARD_FAILED', message })
-  const tensorBoard =
-    curves === null ? null : stack.adopt(await openTensorBoardLog({ directory: curves, store, onWarning }), (each) => each.close())
-  const metrics = createRunMetrics(store)
-  const listeners = [metrics.read, ...(tensorBoard ? [tensorBoard.read] : []), sampler.onEvent]
+  const logs = await openRunLogs(stack, { path, name: plan.name, settings: plan.config, store, emit })
+  const listeners = [logs.read, sampler.onEvent]
   const onEvent = (event: RunEvent) => {
     for (const listener of listeners) listener(event)
     accounts.touch()
@@ -121,7 +115,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       answers,
       onEvent,
       signal,
-      served: { port: plan.config.gateway.port, registry: metrics.registry },
+      served: { port: plan.config.gateway.port, registry: logs.registry },
     }),
     (each) => each.close(),
   )
@@ -139,10 +133,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     path: displayPath(path),
     seed: plan.seed,
     resumedFromStep: run.resumed ? (store.steps().at(-1)?.step ?? 0) : null,
-    details: {
-      ...describeRun(plan, stage),
-      ...(curves === null ? {} : { tensorboard: `tensorboard --logdir ${displayPath(curves)}` }),
-    },
+    details: { ...describeRun(plan, stage), ...logs.details },
   })
   raiseFindings(emit, { notes: plan.notes, warnings: [...plan.warnings, ...longPrompts] })
 

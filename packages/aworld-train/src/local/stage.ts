@@ -2,19 +2,9 @@ import { type ChatModel, loadChatModel } from '@aworld-train/chat'
 import type { Environment, RolloutWriter } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
-import { type InProcessRolloutRunner, registerWorkerMetrics } from '@aworld-train/rollout'
-import type { Listener, RolloutParts } from '@aworld-train/run'
-import {
-  concurrencyOf,
-  countCalls,
-  openAgentSide,
-  openExecutor,
-  openPolicyGateway,
-  type PolicyGatewayOptions,
-  readTls,
-  routeSettings,
-} from '@aworld-train/run'
-import { type LocalConfig, toLimits } from '@aworld-train/training'
+import type { InProcessRolloutRunner } from '@aworld-train/rollout'
+import { countCalls, openAgentSide, openTrainingSide, type PolicyGatewayOptions, type RolloutParts } from '@aworld-train/run'
+import { toLimits } from '@aworld-train/training'
 import { launcherEngines, workerEntry } from '../launchers.ts'
 import type { Policy } from '../policies/policy.ts'
 import type { LocalPlan } from './plan.ts'
@@ -68,65 +58,36 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   })
   const counted = countCalls(policy.engine)
   const { agent, configDirectory = agentDirectory } = options.plan
-  // One rollout of a test, without workers, needs no address for others.
-  const listener = agent ? readListener(config.gateway, configDirectory) : undefined
-  const gateway = await openPolicyGateway(stack, {
-    policy: { kind: 'token', engine: counted.engine, chat, ...routeSettings(config) },
-    name: policy.engine.model.name,
-    models: config.models,
-    directory: agentDirectory,
-    seed,
-    calls: config.gateway,
-    agents: program.agents,
-    onEvent,
-    listener,
-    ...options.served,
-  })
-  const onWarning = ({ code, message }: { readonly code: string; readonly message: string }) =>
-    onEvent({ type: 'warning-raised', at: Date.now(), code, message })
-  const workers = agent
-    ? await openExecutor(stack, {
-        settings: config.executor,
-        agent,
-        engines: launcherEngines,
-        directory: configDirectory,
-        entry: workerEntry,
-        listener,
-        onWarning,
-      })
-    : null
-  const runner = openAgentSide(stack, {
-    ...parts,
-    scoreUnfinished: config.reward.unfinished,
-    ...(workers && { workers }),
-    program,
-    baseDirectory: agentDirectory,
-    gateway,
-    store,
-    answers: { source: 'the dataset', byTask: answers },
-    concurrency: concurrencyOf(config.executor, config.concurrency),
-    maxLosses: config.executor.maxLosses,
-    limits: toLimits(config.limits),
-    onEvent,
-  })
-  if (workers) registerWorkerMetrics(gateway.registry, () => runner.workers.rows())
+  const { gateway, runner, environment } = await openTrainingSide(
+    stack,
+    {
+      ...parts,
+      ...options.served,
+      policy: { engine: counted.engine, chat },
+      name: policy.engine.model.name,
+      settings: config,
+      configDirectory,
+      agentDirectory,
+      // One rollout of a test, without workers, needs no address for others.
+      elsewhere: agent ? { agent, engines: launcherEngines, entry: workerEntry } : null,
+      seed,
+      program,
+      store,
+      answers: { source: 'the dataset', byTask: answers },
+      limits: toLimits(config.limits),
+      onEvent,
+    },
+    (side) => ({ runner: openAgentSide(stack, side) }),
+  )
   const owned = stack.move()
   return {
     policy,
     chat,
     contextLength: policy.engine.model.contextLength,
     gateway,
-    environment: workers ? null : parts.environment,
+    environment,
     runner,
     engineCalls: counted.calls,
     close: () => owned.disposeAsync(),
   }
 }
-
-/** Settings of the gateway's listener. Its files are found relative to `directory`. */
-const readListener = ({ host, tls, insecure, publicUrl }: LocalConfig['gateway'], directory: string): Listener => ({
-  host,
-  tls: readTls(tls, directory),
-  insecure,
-  ...(publicUrl !== null && { publicUrl }),
-})

@@ -4,6 +4,22 @@ import { parse } from 'yaml'
 import { readWithExcerpt } from '../../../trainer-verl/src/testing/excerpt-of-verl.ts'
 import { parseServeConfig } from './read-serve-config.ts'
 
+const run = {
+  path: '/runs/gaia',
+  name: 'gaia',
+  agent: { name: 'gaia', module: '/project/agent.ts#agent', directory: '/project', source: null },
+  train: { path: '/runs/gaia/train_data.parquet', rows: 64 },
+  test: null,
+  reward: { path: '/project/reward.ts', name: null },
+  bridgeDirectory: '/bridge',
+}
+
+/** Text of `serve.yaml` in the run directory of a training with this configuration. */
+async function serveYamlOf(source: object): Promise<string> {
+  const config = await readVerlConfig(source as never, { verl: readWithExcerpt, baseDirectory: '/project' })
+  return renderRunFiles(await planVerl(config, run)).get('serve.yaml')!
+}
+
 it('serves the file that a run directory of verl has', async () => {
   const source = {
     'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B',
@@ -15,20 +31,10 @@ it('serves the file that a run directory of verl has', async () => {
     sampling: { maxTokens: 256 },
     limits: { maxTurns: 8, maxCost: 2 },
     models: { judge: { baseUrl: 'http://127.0.0.1:1/v1', model: 'judge', apiKeyEnv: 'JUDGE_KEY' } },
+    gateway: { port: 9464, trainedCalls: 'all', tls: { cert: './cert.pem', key: '/keys/key.pem' } },
+    executor: { cls: './launcher.ts#createLauncher', workerNum: 4, token: { file: './token' } },
   }
-  const config = await readVerlConfig(source, { verl: readWithExcerpt })
-  const run = {
-    path: '/runs/gaia',
-    name: 'gaia',
-    agent: { name: 'gaia', module: '/project/agent.ts#agent', directory: '/project', source: null },
-    train: { path: '/runs/gaia/train_data.parquet', rows: 64 },
-    test: null,
-    reward: { path: '/project/reward.ts', name: null },
-    bridgeDirectory: '/bridge',
-  }
-  const text = renderRunFiles(await planVerl(config, run)).get('serve.yaml')
-  expect(text).toBeDefined()
-  const served = parseServeConfig(parse(text!), 'serve.yaml')
+  const served = parseServeConfig(parse(await serveYamlOf(source)), 'serve.yaml')
   expect(served.models).toMatchObject({
     'Qwen/Qwen3-4B': { kind: 'channel', path: null, rows: 'last', incompleteEpisodes: 'exclude', maxCompletionTokens: 256 },
     judge: { kind: 'frozen', apiKeyEnv: 'JUDGE_KEY' },
@@ -40,5 +46,13 @@ it('serves the file that a run directory of verl has', async () => {
     concurrency: 12,
     budget: { maxTurns: 8, maxCost: 2 },
     token: { env: 'AWORLD_TRAIN_CHANNEL_TOKEN' },
+    executor: { cls: '/project/launcher.ts#createLauncher', workerNum: 4, token: { file: '/project/token' } },
   })
+  expect(served.gateway).toMatchObject({ port: 9464, trainedCalls: 'all', tls: { cert: '/project/cert.pem', key: '/keys/key.pem' } })
+})
+
+it('refuses a choice of trained calls that only a program can make', async () => {
+  const isTrained = () => true
+  const text = await serveYamlOf({ 'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B', gateway: { trainedCalls: isTrained } })
+  expect(() => parseServeConfig(parse(text), 'serve.yaml')).toThrow(/gateway\.trainedCalls/)
 })

@@ -20,15 +20,21 @@ export interface StartedWorkerOptions {
   readonly slots: number
 }
 
-export interface StartWorkersOptions {
-  readonly settings: ExecutorSettings
-  readonly agent: LoadedAgent
+/** What starts workers, and what they run. */
+export interface Launchers {
   /** Engines beside `local`. */
   readonly engines: readonly LauncherEngine[]
-  /** Folder that paths of the configuration are relative to. */
-  readonly directory: string
   /** Module that runs a worker by `workerVariables`. */
   readonly entry: string
+}
+
+export interface StartWorkersOptions extends Launchers {
+  readonly settings: ExecutorSettings
+  readonly agent: LoadedAgent
+  /** Folder that paths of the configuration are relative to. */
+  readonly directory: string
+  /** Called if no worker can be had, with the reason. */
+  readonly onFailed?: ((error: Error) => void) | undefined
   readonly onWarning: (warning: { readonly code: string; readonly message: string }) => void
 }
 
@@ -43,7 +49,7 @@ export interface CoordinatorAddress {
  */
 export async function startWorkers(
   stack: AsyncDisposableStack,
-  { settings, agent, engines, directory, entry, onWarning }: StartWorkersOptions,
+  { settings, agent, engines, directory, entry, onWarning, onFailed }: StartWorkersOptions,
   { url, token }: CoordinatorAddress,
   pool: Pick<WorkerPool, 'exit' | 'fail'>,
 ): Promise<void> {
@@ -70,7 +76,10 @@ export async function startWorkers(
     },
     onWarning: (message) => onWarning({ code: 'WORKER_LOST', message }),
     onExit: pool.exit,
-    onFailed: pool.fail,
+    onFailed(error) {
+      pool.fail(error)
+      onFailed?.(error)
+    },
   })
   stack.defer(() => launcher.stop())
   await launcher.start()

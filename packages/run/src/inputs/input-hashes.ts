@@ -1,11 +1,21 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { stableHash } from '@aworld-train/core'
-import type { LoadedDataset } from '@aworld-train/training'
+import { callSettingsOf, type LoadedDataset, type LocalConfig } from '@aworld-train/training'
 import { parseExportPath } from './load-export.ts'
 
 /** Tasks and answers of a dataset. */
 export const datasetHash = ({ tasks, answers }: LoadedDataset) => [tasks.map(({ hash }) => hash), [...answers.values()]]
+
+type Places = Pick<LocalConfig, 'executor' | 'gateway' | 'logging' | 'projectName' | 'experimentName'>
+
+/** The settings that change a training, by names for people. Places of metrics, of logs and of agents do not; the experiment is in the name. */
+export function settingInputs(settings: Places): Record<string, unknown> {
+  const { executor: _executor, gateway, logging: _logging, projectName: _project, experimentName: _experiment, ...rest } = settings
+  return Object.fromEntries(
+    Object.entries({ ...rest, gateway: callSettingsOf(gateway) }).map(([key, value]) => [`the setting ${key}`, value]),
+  )
+}
 
 /** A short hash of each input, by its name. */
 export const hashesByName = (inputs: Readonly<Record<string, unknown>>): Record<string, string> =>

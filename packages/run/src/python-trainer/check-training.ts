@@ -6,6 +6,8 @@ import { type FoundPython, findPython } from '@aworld-train/python-bridge'
 import { createReward, type DatasetSource, type LoadedDataset, type RewardSource, type TrainerSettings } from '@aworld-train/training'
 import { checkModels, policyName } from '../agent-side/check-models.ts'
 import { checkRecordings } from '../agent-side/frozen-routes.ts'
+import { checkExecutor } from '../executor/check-executor.ts'
+import type { Launchers } from '../executor/open-executor.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import { datasetFindings, loadNamedDataset, requireKinds } from '../inputs/named-dataset.ts'
 import { findReward, type NamedReward, tryReward } from '../inputs/named-reward.ts'
@@ -33,6 +35,8 @@ export interface TrainingInputs {
   readonly sections: readonly string[]
   /** Trainers that train every row of a rollout. */
   readonly takersOfAllRows: readonly string[]
+  /** What starts workers for agents that run in other processes. */
+  readonly launchers: Launchers
   /** An environment for an agent of this folder. */
   readonly createEnvironment: (agentDirectory: string) => Environment
 }
@@ -84,6 +88,11 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
   if (agent && start && !failed.has('models'))
     await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(start.model) }))
   if (agent) await attempt(() => checkRecordings(settings.models, agent.directory))
+  if (agent && !failed.has('executor') && !failed.has('gateway')) {
+    const { executor, gateway } = settings
+    const { engines } = inputs.launchers
+    await attempt(() => checkExecutor({ settings: executor, agent, engines, directory: config.directory, listeners: { gateway } }))
+  }
   const folder = start?.model && existsSync(start.model) ? start.model : null
   if (folder !== null) {
     const template = await attempt(() => checkModelTemplate(config, trainer, folder))
@@ -114,14 +123,15 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
 
   const plan: PythonTrainingPlan = {
     trainer,
-    name: options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
+    name: options.name ?? settings.experimentName ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
     config,
     notes: [...new Set([...config.notes, ...planned.notes, ...data.notes, ...planned.warnings, ...warnings])],
     findings: { notes: data.notes, warnings },
     seed: options.seed ?? settings.seed,
     program: agent.program,
     agent: describeAgent(agent),
-    agentFiles: agent.files,
+    loadedAgent: agent,
+    launchers: inputs.launchers,
     train,
     test: test ?? null,
     reward,

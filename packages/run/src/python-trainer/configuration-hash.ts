@@ -1,5 +1,5 @@
 import { stableHash } from '@aworld-train/core'
-import { bytesHash, datasetHash, exportHash, hashesByName } from '../inputs/input-hashes.ts'
+import { bytesHash, datasetHash, exportHash, hashesByName, settingInputs } from '../inputs/input-hashes.ts'
 import type { PythonTrainingPlan } from './training-plan.ts'
 
 /**
@@ -13,15 +13,15 @@ export const trainerConfigurationHash = (plan: PythonTrainingPlan): string => st
 export const trainerInputHashes = (plan: PythonTrainingPlan): Record<string, string> => hashesByName(inputsOf(plan))
 
 function inputsOf(plan: PythonTrainingPlan) {
-  const { trainer, name, config, seed, agent, agentFiles, model, warmUp, train, test, reward } = plan
+  const { trainer, name, config, seed, agent, loadedAgent, model, warmUp, train, test, reward } = plan
   const source = typeof reward?.source === 'string' ? reward.source : null
   return {
     'the trainer': trainer.name,
     'the name': name,
     [`the keys of ${trainer.name}`]: config.identity,
-    ...Object.fromEntries(Object.entries(config.settings).map(([key, value]) => [`the setting ${key}`, value])),
+    ...settingInputs(config.settings),
     'the seed': seed,
-    'the agent': [agent.module, agentFiles.map(bytesHash)],
+    'the agent': [agent.module, loadedAgent.files.map(bytesHash)],
     'the model': [model, model === null && warmUp !== null ? exportHash(warmUp, config.directory) : null],
     'the training tasks': datasetHash(train),
     'the test tasks': test && datasetHash(test),

@@ -14,6 +14,7 @@ import { watchCollapse } from '../events/collapse-watch.ts'
 import { createEpisodeSampler } from '../events/episode-sampler.ts'
 import { createFailureTally } from '../events/failure-tally.ts'
 import { createIdleClock } from '../events/idle-clock.ts'
+import { openRunLogs } from '../events/run-logs.ts'
 import { watchTruncation } from '../events/truncation-watch.ts'
 import { makeModel } from '../inputs/make-model.ts'
 import { raiseFindings } from '../inputs/raise-findings.ts'
@@ -103,6 +104,17 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
     trainer.checkpoints.steps(planned.checkpoints).map((step) => ({ step, path: join(path, trainer.checkpoints.pathOf(step)) }))
   const collapses = watchCollapse(emit, { store, warnings, checkpoints })
   const sampler = createEpisodeSampler(store, watchTruncation(collapses, longerAnswers(plan, planned)))
+  const warn = (error: unknown) => emit({ type: 'warning-raised', at: Date.now(), code: 'STORE_FAILED', message: errorMessage(error) })
+  // Steps after the checkpoint are trained again; what shows the run begins with those before.
+  if (run.resumed) {
+    await history.commit(resumedFromStep).catch(warn)
+    await store.discardStepsAfter(resumedFromStep)
+  }
+  const logs = await openRunLogs(stack, { path, name: plan.name, settings: plan.config.settings, store, resumedFromStep, emit })
+  const onEvent = (event: RunEvent) => {
+    logs.read(event)
+    sampler.onEvent(event)
+  }
   const watch = createRunWatch()
   const failures = createFailureTally()
   const idle = createIdleClock()
@@ -112,7 +124,7 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
     steps,
     resumedFromStep,
     evaluation: evaluationSize(plan, planned),
-    onEvent: sampler.onEvent,
+    onEvent,
     evaluated: failures.takeEvaluation,
     measured: () => ({ idleMs: idle.take() }),
     onStep: ({ saved }) => {
@@ -120,7 +132,6 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
       if (saved) void history.commit(trainer.checkpoints.resumable(planned.checkpoints)).catch(warn)
     },
   })
-  const warn = (error: unknown) => emit({ type: 'warning-raised', at: Date.now(), code: 'STORE_FAILED', message: errorMessage(error) })
   const stage = stack.adopt(
     await openTrainerStage({
       plan,
@@ -128,6 +139,7 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
       isFolder: existsSync(join(model, 'config.json')),
       parts,
       store: accounts.counted(store),
+      registry: logs.registry,
       path,
       toTask: createRowTasks(plan),
       onEvent(event) {
@@ -135,24 +147,22 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
         failures.read(event)
         if (event.type === 'rollout-start') idle.rollouts(1)
         if (event.type === 'rollout-end') idle.rollouts(-1)
-        sampler.onEvent(event)
+        onEvent(event)
         accounts.touch()
         if (event.type === 'rollout-start') progress.queued(event.split === 'train' ? 'train' : 'val')
       },
       onCalls: idle.calls,
-      onRefused: (error) => watch.fail(error),
+      onFailed: watch.fail,
     }),
     (each) => each.close(),
   )
   accounts.attach(stage)
   watchHealth(stack, { store, emit, sources: { ...stage, engines: { [stage.engine.name]: stage.engine } } })
   run.started()
-  await history.commit(resumedFromStep).catch(warn)
   const state: TrainerRunState = { checkpoints: planned.checkpoints, model, python: plan.python.path }
   await store.setState(trainerStateKey(trainer.name), state)
-  await store.discardStepsAfter(resumedFromStep)
   await history.begin({ incarnation, resumedFromStep })
-  emit(startEvent({ plan, planned, stage, model, path, resumedFromStep, resumed: run.resumed }))
+  emit(startEvent({ plan, planned, stage, model, path, resumedFromStep, resumed: run.resumed, logs: logs.details }))
   raiseFindings(emit, {
     notes: [...plan.config.notes, ...plan.findings.notes, ...planned.notes],
     warnings: [...plan.findings.warnings, ...longPrompts, ...planned.warnings],
@@ -191,9 +201,10 @@ interface StartDescription {
   readonly path: string
   readonly resumedFromStep: number
   readonly resumed: boolean
+  readonly logs: Readonly<Record<string, string>>
 }
 
-function startEvent({ plan, planned, stage, model, path, resumedFromStep, resumed }: StartDescription): RunEvent {
+function startEvent({ plan, planned, stage, model, path, resumedFromStep, resumed, logs }: StartDescription): RunEvent {
   return {
     type: 'run-start',
     version: 1,
@@ -210,6 +221,7 @@ function startEvent({ plan, planned, stage, model, path, resumedFromStep, resume
       tasks: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out`,
       steps: planned.steps ?? `as many as ${plan.trainer.name} finds`,
       seed: plan.seed,
+      ...logs,
     },
   }
 }

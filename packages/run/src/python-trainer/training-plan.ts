@@ -1,6 +1,8 @@
 import type { AgentProgram, Environment, PlanInputs, PythonTrainer, Reward, TrainerConfig, TrainerPlan } from '@aworld-train/core'
 import type { FoundPython } from '@aworld-train/python-bridge'
 import type { LoadedDataset, TrainerSettings } from '@aworld-train/training'
+import type { Launchers } from '../executor/open-executor.ts'
+import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import type { Findings } from '../inputs/named-dataset.ts'
 import type { NamedReward } from '../inputs/named-reward.ts'
 
@@ -19,8 +21,8 @@ export interface PythonTrainingPlan {
   readonly seed: number
   readonly program: AgentProgram & { close?(): Promise<void> }
   readonly agent: PlanInputs['agent']
-  /** Absolute paths of the files that name the agent; none for an object. */
-  readonly agentFiles: readonly string[]
+  readonly loadedAgent: LoadedAgent
+  readonly launchers: Launchers
   readonly train: LoadedDataset
   readonly test: LoadedDataset | null
   /** `null`: the framework scores with its own reward. With `reward.native` it scores with this one. */

@@ -19,10 +19,18 @@ export function renderFinalTrainer({ tree, keys, settings, config, run, verl }: 
 
 const describeKind = (kind: string) => (kind === 'none' ? 'no configuration' : kind === 'overrides' ? 'overrides' : 'an object')
 
-/** Our settings that are not the default, by their dotted paths. */
-function changedOf(settings: VerlSettings): (readonly [path: string, value: unknown])[] {
+/** Our settings that are not the default; a function by its name. */
+export function withoutDefaults(settings: Partial<VerlSettings>): Record<string, unknown> {
+  const changed: Record<string, unknown> = {}
+  for (const [path, value] of changedOf(settings)) setAt(changed, path.split('.'), value)
+  return changed
+}
+
+function changedOf(settings: Partial<VerlSettings>): (readonly [path: string, value: unknown])[] {
   const defaults = new Map(leaves(VerlSettings.parse({}) as KeyTree))
-  return [...leaves(settings as KeyTree)].filter(([path, value]) => JSON.stringify(defaults.get(path)) !== JSON.stringify(value))
+  return [...leaves(settings as KeyTree)]
+    .filter(([path, value]) => JSON.stringify(defaults.get(path)) !== JSON.stringify(value))
+    .map(([path, value]) => [path, typeof value === 'function' ? value.name || 'a function' : value])
 }
 
 /** Puts a comment after a scalar, or above a list or mapping. */

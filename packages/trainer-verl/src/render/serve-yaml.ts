@@ -2,6 +2,8 @@ import { resolve } from 'node:path'
 import { stringify } from 'yaml'
 import { valueAt } from '../config/value-at.ts'
 import type { VerlPlan } from '../config/verl-config.ts'
+import type { VerlSettings } from '../config/verl-settings.ts'
+import { withoutDefaults } from './final-trainer.ts'
 import { servePort } from './run-script.ts'
 
 /** Text of `serve.yaml`, the configuration of `aworld-train serve` that answers `run.sh`; `null` for a live agent object. */
@@ -18,8 +20,9 @@ export function renderServeYaml(
   const budget = Object.fromEntries(
     Object.entries({ ...limits, timeoutMs: timeoutMs ?? settings.rolloutTimeoutMs }).filter(([, value]) => value !== null),
   )
+  const places = placesOf(settings, config.directory)
   const served = {
-    gateway: { port: 0 },
+    gateway: { port: 0, ...places.gateway },
     models: {
       [model.split('/').filter(Boolean).slice(-2).join('/') || 'policy']: {
         kind: 'channel',
@@ -46,8 +49,23 @@ export function renderServeYaml(
       reward: native ? null : reward,
       rewardSettings,
       concurrency: settings.concurrency,
+      ...(places.executor && { executor: places.executor }),
       budget,
     },
   }
   return `# What run.sh is answered by: aworld-train serve --config serve.yaml\n# AWORLD_TRAIN_CHANNEL_TOKEN holds the same secret for both.\n${stringify(served)}`
+}
+
+/** What the configuration says about the gateway and about the place of agents. Its files are named by absolute paths. */
+function placesOf({ gateway, executor }: VerlSettings, directory: string) {
+  const { tls } = gateway
+  const { cls, token } = executor
+  return withoutDefaults({
+    gateway: { ...gateway, tls: tls && { cert: resolve(directory, tls.cert), key: resolve(directory, tls.key) } },
+    executor: {
+      ...executor,
+      cls: cls && resolve(directory, cls),
+      token: typeof token === 'object' && token && 'file' in token ? { file: resolve(directory, token.file) } : token,
+    },
+  }) as { readonly gateway?: object; readonly executor?: object }
 }

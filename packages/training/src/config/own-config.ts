@@ -1,14 +1,13 @@
 import type { z } from 'zod'
 import { acceptedPart } from './accepted-part.ts'
-import { callSettingsOf } from './call-settings.ts'
 import { isTree, type KeyTree } from './key-tree.ts'
 import { LocalConfig, TrainingSettings } from './local-config.ts'
 import type { InertSettings } from './setting-name.ts'
 import type { TrainerSettings } from './trainer-settings.ts'
 
-const { training, sampling, engine, logging, projectName, experimentName, gateway, executor } = LocalConfig.shape
+const { training, sampling, engine } = LocalConfig.shape
 /** Settings of the engine in the box alone. They are checked, but no framework reads them. */
-const box = { engine, logging, projectName, experimentName, gateway, executor }
+const box = { engine }
 const general = { training, sampling, ...box }
 
 /** Names of the settings that no framework reads. */
@@ -37,7 +36,6 @@ export function readOwnConfig<Settings extends TrainerSettings>(
   const whole = schema.extend(general)
   const { written, data, problems, failed } = acceptedPart(whole, own)
   const { training, sampling, ...rest } = data as Settings & Pick<LocalConfig, keyof typeof general>
-  const calls = callSettingsOf((data as unknown as Pick<LocalConfig, 'gateway'>).gateway)
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => !keysOfTheBox.includes(key)))
   const why = 'the framework forms its groups itself, by settings of its own'
   return {
@@ -47,7 +45,6 @@ export function readOwnConfig<Settings extends TrainerSettings>(
     training: problems.length > 0 ? null : training,
     settings: {
       ...(settings as unknown as Settings),
-      gateway: calls,
       ...(isSet(own, 'sampling', 'maxTokens') ? { maxCompletionTokens: sampling.maxTokens } : {}),
       ...(isSet(own, 'training', 'incompleteEpisodes') ? { incompleteEpisodes: training.incompleteEpisodes } : {}),
     },

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { CallSettings } from './call-settings.ts'
 import { EvaluationSettings, LimitSettings, LocalConfig, TrainingSettings } from './local-config.ts'
 
 const count = z.int().min(1)
@@ -44,7 +43,11 @@ export const TrainerSettings = z.strictObject({
     .prefault({})
     .describe('The score of an episode.'),
   models: LocalConfig.shape.models,
-  gateway: CallSettings.prefault({}).describe('What the gateway makes of the model calls of agents.'),
+  gateway: LocalConfig.shape.gateway,
+  executor: LocalConfig.shape.executor,
+  logging: LocalConfig.shape.logging,
+  projectName: LocalConfig.shape.projectName,
+  experimentName: LocalConfig.shape.experimentName,
   model: LocalConfig.shape.model,
   agent: LocalConfig.shape.agent,
   toolAnswers: LocalConfig.shape.toolAnswers,

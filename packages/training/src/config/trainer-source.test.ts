@@ -8,7 +8,7 @@ import { TrainerSettings } from './trainer-settings.ts'
 import { readTrainerSource, splitConfig } from './trainer-source.ts'
 
 const sections = ['one', 'two', 'three']
-const keys = { name: 'one', title: 'One', sections, ownKeys: ['training', 'limits', 'logging', 'gateway', 'data'] }
+const keys = { name: 'one', title: 'One', sections, ownKeys: ['training', 'limits', 'engine', 'gateway', 'executor', 'data'] }
 const options = { ...keys, baseDirectory: '/project' }
 
 test('ours stand at the top, a framework’s in its section, where a key of ours wins; others and the box are left aside', () => {
@@ -17,13 +17,13 @@ test('ours stand at the top, a framework’s in its section, where a key of ours
       training: { steps: 5, stratify: { key: 'kind' } },
       one: { training: { stratify: null }, 'rate.first': 1 },
       two: { nothing: 'is read' },
-      logging: ['tensorboard'],
+      engine: { threads: 2 },
     },
     keys,
   )
   expect(own).toMatchObject({ training: { steps: 5, stratify: null } })
   expect(fields).toEqual({ rate: { first: 1 } })
-  expect(notes).toEqual(['one leaves aside what is for other trainers: two, logging.'])
+  expect(notes).toEqual(['one leaves aside what is for other trainers: two, engine.'])
   expect(problems).toEqual([])
 })
 
@@ -73,14 +73,14 @@ test('a file is cut into our keys and the framework’s', async () => {
   await rm(folder, { recursive: true })
 })
 
-test('what becomes of the calls of agents is read by every trainer, a function too; where the gateway listens is for the box alone', () => {
+test('where agents run, where the gateway listens and what becomes of calls is read by every trainer, a function too', () => {
   const trainedCalls = () => true
   const gateway = { trainedCalls, ignore: ['^Today .*$'], port: 8080 }
-  const { own, notes } = splitConfig({ gateway }, keys)
-  expect(notes).toEqual(['one leaves aside what is for other trainers: gateway.port.'])
+  const { own, notes } = splitConfig({ gateway, executor: { workerNum: 2 } }, keys)
+  expect(notes).toEqual([])
   const { settings, problems } = readOwnConfig(TrainerSettings, own)
   expect(problems).toEqual([])
-  expect(settings.gateway).toEqual({ trainedCalls, hostedTools: 'leave-out', ignore: ['^Today .*$'] })
+  expect(settings).toMatchObject({ gateway: { trainedCalls, hostedTools: 'leave-out', port: 8080 }, executor: { workerNum: 2 } })
   expect(readOwnConfig(TrainerSettings, {}).settings.gateway.trainedCalls).toBe('with-tools')
   expect(readOwnConfig(TrainerSettings, { gateway: { ignore: ['('], trainedCalls: 'some' } }).problems).toHaveLength(2)
   expect(parseLocalConfig({ gateway }).config.gateway).toMatchObject({ trainedCalls, port: 8080 })

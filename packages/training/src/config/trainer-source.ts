@@ -1,7 +1,6 @@
 import { dirname, relative, resolve } from 'node:path'
 import { didYouMean, suggest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { CallSettings } from './call-settings.ts'
 import { copyOf, expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
 import { keysOfTheBox } from './own-config.ts'
 import { readConfigFile } from './read-config-file.ts'
@@ -67,7 +66,7 @@ export function splitConfig(configuration: KeyTree, keys: TrainerKeys): SplitCon
   }
   for (const [key, value] of isTree(section) ? Object.entries(section) : [])
     if (key !== formerBlock) place({ own, fields }, [key, value], ownKeys.includes(key), keys)
-  const left = [...others, ...Object.entries(own).flatMap(([key, value]) => unreadKeys(key, value))]
+  const left = [...others, ...Object.keys(own).filter((key) => keysOfTheBox.includes(key))]
   return { own, fields, problems, notes: left.length === 0 ? [] : [`${name} leaves aside what is for other trainers: ${left.join(', ')}.`] }
 }
 
@@ -83,13 +82,6 @@ function place(
   const ours = shared[key]
   if (!ours || !isTree(value)) setAt(isOurs ? own : fields, [key], copyOf(value))
   else for (const [member, each] of Object.entries(value)) setAt(isOurMember(member, ours) ? own : fields, [key, member], copyOf(each))
-}
-
-/** Keys of one of our sections that only the box reads. In `gateway`, every trainer reads the treatment of agents' calls. */
-function unreadKeys(key: string, value: unknown): readonly string[] {
-  if (!keysOfTheBox.includes(key)) return []
-  if (key !== 'gateway' || !isTree(value)) return [key]
-  return Object.keys(value).flatMap((member) => (Object.hasOwn(CallSettings.shape, member) ? [] : [`${key}.${member}`]))
 }
 
 export interface TrainerSourceOptions extends TrainerKeys {

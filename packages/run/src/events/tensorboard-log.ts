@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import type { RunProgress } from '@aworld-train/core'
 import type { RunEvent } from '@aworld-train/protocol'
-import { curveOf } from '../local/curve-name.ts'
+import { curveOf } from './curve-name.ts'
 import { type EventFile, openEventFile } from './event-file.ts'
 import type { ScalarsOfStep } from './event-proto.ts'
 
@@ -14,6 +14,8 @@ export interface TensorBoardLog {
 
 export interface TensorBoardLogOptions {
   readonly directory: string
+  /** Steps after this one are trained again; their numbers are written again. Default: none. */
+  readonly resumedFromStep?: number | undefined
   /** Steps that the file lacks are written when it is opened. */
   readonly store: RunProgress
   readonly onWarning: (message: string) => void
@@ -21,7 +23,7 @@ export interface TensorBoardLogOptions {
 
 const folderName = (name: string) => name.replaceAll(/[\\/]/g, '-').replace(/^\.+$/, '-')
 
-/** The same place as verl's: TENSORBOARD_DIR, else a folder by project and experiment, here in the run directory. */
+/** TENSORBOARD_DIR, else a folder of the run by project and experiment. */
 export function tensorBoardDirectory(
   run: string,
   { project, experiment }: { readonly project: string; readonly experiment: string },
@@ -33,7 +35,7 @@ export function tensorBoardDirectory(
 const fileKey = 'tensorboard-file'
 
 /** Opens the event file of a run, which an earlier process of it may have begun in that folder. */
-export async function openTensorBoardLog({ directory, store, onWarning }: TensorBoardLogOptions): Promise<TensorBoardLog> {
+export async function openTensorBoardLog({ directory, resumedFromStep, store, onWarning }: TensorBoardLogOptions): Promise<TensorBoardLog> {
   let file: EventFile | null = null
 
   /** Runs `work` until the disk fails. A training does not end for want of a curve. */
@@ -51,7 +53,7 @@ export async function openTensorBoardLog({ directory, store, onWarning }: Tensor
   const name = names[directory] ?? `events.out.tfevents.${Math.floor(Date.now() / 1_000)}.${process.pid}`
   if (!(directory in names)) await store.setState(fileKey, { ...names, [directory]: name })
   trying(() => {
-    file = openEventFile(join(directory, name))
+    file = openEventFile(join(directory, name), resumedFromStep)
     for (const { step, metrics } of store.steps()) file.append(ofStep(step, metrics), Date.now())
   })
 

@@ -3,7 +3,7 @@
  * their own names.
  */
 export function curveOf(name: string): string {
-  if (name === 'before' || name === 'after') return 'test'
+  if (name === 'before' || name === 'after' || name === 'test') return 'test'
   if (name === 'greedy-before' || name === 'greedy-after') return 'test-greedy'
   return /^validation-\d+$/.test(name) ? 'validation' : `evaluation/${name}`
 }

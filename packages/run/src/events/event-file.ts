@@ -10,8 +10,11 @@ export interface EventFile {
   close(): void
 }
 
-/** Opens a file to append after its last whole record, or creates it. Throws the errors of the disk. */
-export function openEventFile(path: string): EventFile {
+/**
+ * Opens a file to append after its last whole record, or creates it. Steps after `resumedFromStep` may have values once more, as they are
+ * trained again. Throws the errors of the disk.
+ */
+export function openEventFile(path: string, resumedFromStep: number = Number.POSITIVE_INFINITY): EventFile {
   mkdirSync(dirname(path), { recursive: true })
   const file = openSync(path, 'a+')
   const written = new Set<string>()
@@ -20,7 +23,7 @@ export function openEventFile(path: string): EventFile {
     const { records, end } = readRecords(readFileSync(file))
     for (const record of records) {
       const { step, tags } = decodeTags(record)
-      for (const tag of tags) written.add(key(tag, step))
+      if (step <= resumedFromStep) for (const tag of tags) written.add(key(tag, step))
     }
     ftruncateSync(file, end)
     if (records.length === 0) writeSync(file, toRecord(encodeFileVersion(Date.now())))
