@@ -6,6 +6,7 @@ export {
   type ServedAgentSideOptions,
   serveAgentSide,
 } from './agent-side/agent-side.ts'
+export { type AgentSideCheck, checkAgentSide } from './agent-side/check-agent-side.ts'
 export { checkModels, type GatewayModels, policyName } from './agent-side/check-models.ts'
 export { countCalls } from './agent-side/count-calls.ts'
 export { describeAgents } from './agent-side/describe-agents.ts'
@@ -33,6 +34,7 @@ export {
 } from './directory/run-accounts.ts'
 export { inRunDirectory, type RunDirectory, type RunDirectoryRequest } from './directory/run-directory.ts'
 export { removeUnfinished, runVersions } from './directory/run-files.ts'
+export { inTriedRun, type RunRequest, type TriedRunRequest } from './directory/tried-run.ts'
 export { type KeptCheckpoint, watchCollapse } from './events/collapse-watch.ts'
 export { createEpisodeSampler } from './events/episode-sampler.ts'
 export { createFailureTally, type FailureTally } from './events/failure-tally.ts'

@@ -1,15 +1,14 @@
 import { join, resolve } from 'node:path'
 import { displayPath, isInfrastructureFailure, isUnscored, passRates, toEndedRollout } from '@aworld-train/core'
 import { type Episode, type InferenceReport, type Sampling, TrainError } from '@aworld-train/protocol'
-import type { RunOptions } from '@aworld-train/run'
 import {
   countCallsOf,
   describeAgents,
-  inRunDirectory,
+  inTriedRun,
   longPromptWarnings,
-  openTriedParts,
   type RolloutParts,
   type RunDirectory,
+  type RunRequest,
   raiseFindings,
   runVersions,
   summarizeCalls,
@@ -27,11 +26,8 @@ import {
 import type { LocalPlan } from './plan.ts'
 import { openStage } from './stage.ts'
 
-export interface InferenceRequest {
-  readonly runPath: string
-  readonly options: RunOptions
+export interface InferenceRequest extends RunRequest {
   readonly dataset: LoadedDataset
-  readonly signal: AbortSignal
   /** Rollouts of each task. Default: `evaluation.samplesPerPrompt`. */
   readonly samplesPerPrompt?: number | undefined
   /** Model folder that replaces the plan's. */
@@ -53,19 +49,16 @@ export async function runInference(plan: LocalPlan, request: InferenceRequest): 
     )
   }
   const { runPath, signal, options } = request
-  await using stack = new AsyncDisposableStack()
-  const parts = await openTriedParts(stack, plan, { signal, onEvent: options.onEvent })
-  const directory = {
+  const tried = {
     runPath,
+    signal,
     kind: 'evaluation' as const,
     name: `${plan.name}-eval`,
     configurationHash: 'inference',
     provenance: { seed: plan.seed, agent: plan.agentModule, tasks: request.dataset.tasks.length },
-    sandboxes: parts.environment.sandboxes(),
     options: { ...options, fresh: true, resume: undefined },
-    signal,
   }
-  return await inRunDirectory(directory, (run) => inferInRun(plan, { ...request, parts, model }, run))
+  return await inTriedRun(plan, tried, (run, parts) => inferInRun(plan, { ...request, parts, model }, run))
 }
 
 interface InferenceParts extends InferenceRequest {

@@ -1,17 +1,16 @@
 import { join } from 'node:path'
 import { displayPath } from '@aworld-train/core'
 import type { RunEvent, RunReport } from '@aworld-train/protocol'
-import type { RunOptions } from '@aworld-train/run'
 import {
   createEpisodeSampler,
-  inRunDirectory,
+  inTriedRun,
   longPromptWarnings,
   makeModel,
   openRunAccounts,
   openRunLogs,
-  openTriedParts,
   type RolloutParts,
   type RunDirectory,
+  type RunRequest,
   raiseFindings,
   removeUnfinished,
   runVersions,
@@ -26,12 +25,6 @@ import type { LocalPlan } from './plan.ts'
 import { describeRun } from './run-report.ts'
 import { openStage, type Stage } from './stage.ts'
 import { writeRunFiles } from './write-run-files.ts'
-
-export interface LocalRunRequest {
-  readonly runPath: string
-  readonly options: RunOptions
-  readonly signal: AbortSignal
-}
 
 /** A run over the policy in the box, with all parts between the agent and the policy. */
 export interface LocalRun {
@@ -54,26 +47,14 @@ export interface LocalRun {
  */
 export async function inLocalRun<T>(
   plan: LocalPlan,
-  { runPath, options, signal, configurationHash }: LocalRunRequest & { readonly configurationHash: string },
+  request: RunRequest & { readonly configurationHash: string },
   work: (run: LocalRun) => Promise<T>,
 ): Promise<T> {
-  await using stack = new AsyncDisposableStack()
-  const parts = await openTriedParts(stack, plan, { signal, onEvent: options.onEvent })
   const provenance = { seed: plan.seed, agent: plan.agentModule, tasks: plan.train.tasks.length }
-  const inputs = inputHashes(plan)
-  const directory = {
-    runPath,
-    name: plan.name,
-    configurationHash,
-    inputs,
-    provenance,
-    sandboxes: parts.environment.sandboxes(),
-    options,
-    signal,
-  }
-  return await inRunDirectory(directory, async (run) => {
+  const tried = { ...request, name: plan.name, inputs: inputHashes(plan), provenance }
+  return await inTriedRun(plan, tried, async (run, parts) => {
     await using opened = new AsyncDisposableStack()
-    return await work(await openLocalRun(opened, plan, { parts, run, signal }))
+    return await work(await openLocalRun(opened, plan, { parts, run, signal: request.signal }))
   })
 }
 

@@ -2,9 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { type InferenceReport, type RunReport, TrainError } from '@aworld-train/protocol'
 import {
-  checkExecutor,
-  checkModels,
-  checkRecordings,
+  checkAgentSide,
   chosenColumn,
   collectProblems,
   datasetFindings,
@@ -13,7 +11,6 @@ import {
   loadNamedDataset,
   type NamedReward,
   passWarnings,
-  policyName,
   refuseProblems,
   requireKinds,
   resolveSource,
@@ -89,12 +86,9 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const policy = parsed && start && (await attempt(() => this.policyKind.choose(settings, parsed.extension, start.model)))
     const agent = this.inputs.agent
     if (parsed && agent) {
-      const folder = start ? start.model : (this.inputs.options.model ?? settings.model.path)
-      await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(folder) }))
-      await attempt(() => checkRecordings(settings.models, agent.directory))
-      const { executor, gateway } = settings
-      const check = { settings: executor, agent, engines: launcherEngines, directory: configDirectory, listeners: { gateway } }
-      await attempt(() => checkExecutor(check))
+      const model = start ? start.model : (this.inputs.options.model ?? settings.model.path)
+      const failed = new Set<string>()
+      await checkAgentSide(problems, { agent, settings, failed, model, directory: configDirectory, engines: launcherEngines })
     }
     problems.throwAny()
     // The check of the agent has reported the problem; this check has found none.

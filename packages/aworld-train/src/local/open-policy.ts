@@ -3,10 +3,11 @@ import { dirname, relative } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { type PolicyLearner, type PolicyLoss, stableHash, type TokenEngine } from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RunEvent, type RunReport, TrainError, type TrainingTask } from '@aworld-train/protocol'
+import type { RunRequest } from '@aworld-train/run'
 import { createOpenLoop, createWork, type LocalConfig, type RolloutOptions } from '@aworld-train/training'
 import { checkpointPath } from './checkpoint-path.ts'
 import { configurationHash } from './configuration-hash.ts'
-import { inLocalRun, type LocalRun, type LocalRunRequest } from './local-run.ts'
+import { inLocalRun, type LocalRun } from './local-run.ts'
 import type { LocalPlan } from './plan.ts'
 
 /** Values of the report that a trainer of your own sets in place of the run's. */
@@ -62,7 +63,7 @@ export interface OpenPolicy extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-export interface OpenPolicyRequest extends LocalRunRequest {
+export interface OpenPolicyRequest extends RunRequest {
   /** Name of the trainer. A run is resumed only by the trainer that started it. */
   readonly trainer: string
 }

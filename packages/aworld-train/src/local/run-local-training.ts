@@ -1,14 +1,15 @@
 import type { RunReport } from '@aworld-train/protocol'
+import type { RunRequest } from '@aworld-train/run'
 import { type SelfDrivenResult, trainSelfDriven } from '@aworld-train/training'
 import { configurationHash } from './configuration-hash.ts'
-import { inLocalRun, type LocalRunRequest } from './local-run.ts'
+import { inLocalRun } from './local-run.ts'
 import type { LocalPlan } from './plan.ts'
 
 /**
  * Runs a plan in a run directory: starts or resumes the run, trains, evaluates, and writes `report.json`. A new run that cannot start
  * leaves nothing.
  */
-export async function runLocalTraining(plan: LocalPlan, request: LocalRunRequest): Promise<RunReport> {
+export async function runLocalTraining(plan: LocalPlan, request: RunRequest): Promise<RunReport> {
   return await inLocalRun(plan, { ...request, configurationHash: configurationHash(plan) }, async (run) => {
     const { stage, store, onEvent } = run
     let failed: SelfDrivenResult | undefined

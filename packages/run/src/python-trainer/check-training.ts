@@ -4,9 +4,7 @@ import type { Environment, PythonTrainer, TrainerConfig, TrainerPlan } from '@aw
 import { TrainError } from '@aworld-train/protocol'
 import { type FoundPython, findPython } from '@aworld-train/python-bridge'
 import { createReward, type DatasetSource, type LoadedDataset, type RewardSource, type TrainerSettings } from '@aworld-train/training'
-import { checkModels, policyName } from '../agent-side/check-models.ts'
-import { checkRecordings } from '../agent-side/frozen-routes.ts'
-import { checkExecutor } from '../executor/check-executor.ts'
+import { checkAgentSide } from '../agent-side/check-agent-side.ts'
 import type { Launchers } from '../executor/open-executor.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import { datasetFindings, loadNamedDataset, requireKinds } from '../inputs/named-dataset.ts'
@@ -85,13 +83,9 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
   const start = failed.has('model')
     ? undefined
     : await attempt(() => findStartingModel(config, { keys: trainer.keys, fromScratch: options.fromScratch ?? false }))
-  if (agent && start && !failed.has('models'))
-    await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(start.model) }))
-  if (agent) await attempt(() => checkRecordings(settings.models, agent.directory))
-  if (agent && !failed.has('executor') && !failed.has('gateway')) {
-    const { executor, gateway } = settings
+  if (agent) {
     const { engines } = inputs.launchers
-    await attempt(() => checkExecutor({ settings: executor, agent, engines, directory: config.directory, listeners: { gateway } }))
+    await checkAgentSide(problems, { agent, settings, failed, model: start?.model, directory: config.directory, engines })
   }
   const folder = start?.model && existsSync(start.model) ? start.model : null
   if (folder !== null) {

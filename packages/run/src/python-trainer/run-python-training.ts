@@ -5,11 +5,12 @@ import { displayPath, type TrainerPlan } from '@aworld-train/core'
 import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
 import { bridgeDirectory, sweepTrainer } from '@aworld-train/python-bridge'
 import { describeAgents } from '../agent-side/describe-agents.ts'
-import { openTriedParts, type RolloutParts } from '../agent-side/rollout-parts.ts'
+import type { RolloutParts } from '../agent-side/rollout-parts.ts'
 import { watchHealth } from '../directory/health-watch.ts'
 import { openRunAccounts } from '../directory/run-accounts.ts'
-import { inRunDirectory, type RunDirectory } from '../directory/run-directory.ts'
+import type { RunDirectory } from '../directory/run-directory.ts'
 import { removeUnfinished } from '../directory/run-files.ts'
+import { inTriedRun, type RunRequest } from '../directory/tried-run.ts'
 import { watchCollapse } from '../events/collapse-watch.ts'
 import { createEpisodeSampler } from '../events/episode-sampler.ts'
 import { createFailureTally } from '../events/failure-tally.ts'
@@ -18,7 +19,6 @@ import { openRunLogs } from '../events/run-logs.ts'
 import { watchTruncation } from '../events/truncation-watch.ts'
 import { makeModel } from '../inputs/make-model.ts'
 import { raiseFindings } from '../inputs/raise-findings.ts'
-import type { RunOptions } from '../run-options.ts'
 import { announce } from './announce.ts'
 import { trainerConfigurationHash, trainerInputHashes } from './configuration-hash.ts'
 import { createRunWatch, followTrainer } from './follow-trainer.ts'
@@ -43,36 +43,26 @@ export interface TrainerRunState {
 /** The key of this record in the store. */
 export const trainerStateKey = (trainer: string) => `${trainer}-run`
 
-export interface PythonTrainingRequest {
-  readonly runPath: string
-  readonly options: RunOptions
-  readonly signal: AbortSignal
-}
-
 /**
  * Runs a plan in a run directory: starts or resumes the run, serves rollouts to the framework until it ends, and writes `report.json`. A
  * new run that cannot start leaves nothing.
  */
-export async function runPythonTraining(plan: PythonTrainingPlan, { runPath, options, signal }: PythonTrainingRequest): Promise<RunReport> {
+export async function runPythonTraining(plan: PythonTrainingPlan, request: RunRequest): Promise<RunReport> {
+  const { runPath, signal } = request
   const { trainer, agent, seed, train, python } = plan
   const machine = { python: python.path, env: process.env, directory: runPath, signal }
   const lacks = await trainer.lacks(plan.planned, machine)
   if (lacks.length > 0) throw new TrainError('TRAINER_ENVIRONMENT', lacks.join('\n'))
   const provenance = { seed, agent: agent.module, tasks: train.tasks.length, python: python.path, packages: python.report.packages }
-  await using stack = new AsyncDisposableStack()
   const rewardSource = plan.reward?.source ?? null
-  const parts = await openTriedParts(stack, { ...plan, rewardSource }, { signal, onEvent: options.onEvent })
-  const directory = {
-    runPath,
+  const tried = {
+    ...request,
     name: plan.name,
     configurationHash: trainerConfigurationHash(plan),
     inputs: trainerInputHashes(plan),
     provenance,
-    sandboxes: parts.environment.sandboxes(),
-    options,
-    signal,
   }
-  return await inRunDirectory(directory, (run) => trainInDirectory(plan, parts, run, signal))
+  return await inTriedRun({ ...plan, rewardSource }, tried, (run, parts) => trainInDirectory(plan, parts, run, signal))
 }
 
 async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, run: RunDirectory, signal: AbortSignal): Promise<RunReport> {
