@@ -7,17 +7,17 @@ interface Answer {
 }
 
 /** Sends again when a busy server allows it, for at most `limitMs` in all. Throws if the server asks for a longer pause. */
-export async function sendPatiently<Response extends Answer>(
-  send: () => Promise<Response>,
+export async function sendPatiently<Received extends Answer>(
+  send: () => Promise<Received>,
   limitMs: number,
   signal: AbortSignal | null | undefined,
-): Promise<Response> {
+): Promise<Received> {
   const rule = retryRules.environment
   const once = async () => {
     const response = await send()
     return { status: response.status, retryAfter: response.headers.get('retry-after'), response }
   }
-  const discard = ({ response }: Answered & { readonly response: Response }) => response.body?.cancel()
+  const discard = ({ response }: Answered & { readonly response: Received }) => response.body?.cancel()
   const answer = await sendWithRetries(rule, once, { patienceMs: limitMs, signal, discard })
   const pauseMs = retryPauseMs(rule, { answer }, 0)
   if (pauseMs === null) return answer.response

@@ -28,7 +28,7 @@ test.each<[string, RetryRule, Sent<{ readonly status: number }>, number | undefi
   ['a model that cannot be reached', agentModel, error('UND_ERR_CONNECT_TIMEOUT'), undefined, [100, 200]],
   ['a model whose answer was lost', agentModel, error('ECONNRESET'), undefined, []],
   ['a busy model, which the SDK asks again', agentModel, status(429), undefined, []],
-  ['a sampling server that has not begun', sampling, status(502), undefined, [0]],
+  ['a sampling server that has not begun', sampling, status(502), undefined, [0, 0]],
   ['a sampling server that fails', sampling, status(500), undefined, []],
   ['a control call that may take effect once', serverControl, status(500), undefined, []],
   ['a control call that may take effect twice', serverControl, status(500), 3, [100, 200, 400]],

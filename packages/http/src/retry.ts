@@ -82,10 +82,10 @@ export const retryRules = {
   /** An agent's model. Statuses are left to the SDK, because the gateway may have sampled. */
   agentModel: { ...doubling, statuses: none, errors: unsent, retries: 2, firstMs: 100 },
   /**
-   * Servers that sample the policy. The tokens of a call must not be sampled twice, so it is repeated once, on another connection, and only
-   * if the server has not begun it. A connection that was closing when it was reused is told apart by the fleet's `mayRetry`.
+   * Servers that sample the policy. The tokens of a call must not be sampled twice, so it is repeated at once, on another connection, and
+   * only if the server has not begun it. The fleet knows that of connections, and its `mayRetry` may say no.
    */
-  sampling: { ...doubling, statuses: oneOf(502, 503, 504), errors: unsent, retries: 1, firstMs: 0 },
+  sampling: { ...doubling, statuses: oneOf(502, 503, 504), errors: unsent, retries: 2, firstMs: 0 },
   /** Control of those servers. Only callers whose request may take effect twice name a number of repetitions. */
   serverControl: { ...doubling, statuses: failed, errors: 'any', retries: 0, firstMs: 100 },
   /** A service that samples and trains. It recognises a repeated request; callers name the time for which they are patient. */

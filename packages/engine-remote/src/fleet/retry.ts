@@ -18,7 +18,8 @@ export type Failure =
  */
 export function mayRetry(failure: Failure, before: readonly Failure[], raceMs: number): boolean {
   const [first] = before
-  if (first) return before.length === 1 && first.stage === 'sent' && failure.stage === 'connect'
+  if (before.length >= retryRules.sampling.retries) return false
+  if (first) return first.stage === 'sent' && failure.stage === 'connect'
   switch (failure.stage) {
     case 'connect':
       return true
