@@ -40,7 +40,8 @@ const settings = {
   aliases: { '*': 'policy' },
   sampling: { maxTokens: 6 },
   recording: 'recorded',
-  rollouts: { port: 0, agent: './agent.ts#agent', reward: './reward.ts#saysYes', answers: './train.jsonl' },
+  rollouts: { port: 0, agent: './agent.ts#agent', answers: './train.jsonl' },
+  reward: { path: './reward.ts', name: 'saysYes' },
 }
 
 /** Starts `serve --config` and waits for the last line of what it prints at its start. */

@@ -88,8 +88,8 @@ it(`a server that is killed ${kills} times while workers run loses no rollout an
       agent: './agent.ts#agent',
       taskFiles: ['./pages'],
       token: 'the-token',
-      executor: { engineName: 'external', token: { env: 'WORKER_TOKEN' } },
     },
+    executor: { engineName: 'external', token: { env: 'WORKER_TOKEN' } },
   }
   await writeFile(join(project, 'serve.yaml'), JSON.stringify(config))
   const env = { WORKER_TOKEN: 'the-token-of-workers' }

@@ -85,8 +85,8 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
       port: 0,
       agent: './gated-agent.ts#agent',
       token: 'the-token',
-      executor: { engineName: 'external', token: { env: 'WORKER_TOKEN' }, graceMs: 200 },
     },
+    executor: { engineName: 'external', token: { env: 'WORKER_TOKEN' }, graceMs: 200 },
   }
   await writeFile(join(project, 'serve.yaml'), JSON.stringify(config))
   const env = { WORKER_TOKEN: 'the-token-of-workers' }

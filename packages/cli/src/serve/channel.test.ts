@@ -2,8 +2,9 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ChatModel, chatMlTemplate, loadChatModel } from '@aworld-train/chat'
+import { readRun } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { filesHash } from '../../../rollout/src/channel/model-files.ts'
 import { connectTrainerClient, type TrainerClientCall } from '../../../rollout/src/testing/trainer-client.ts'
 import { runServer } from './run-server.ts'
@@ -40,7 +41,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-async function serve(name: string, model: object, rollouts: object) {
+async function serve(name: string, model: object, rollouts: object, more: object = {}) {
   const file = join(folder, `${name}.yaml`)
   const config = {
     gateway: { port: 0, adminToken: 'an admin token of tests' },
@@ -48,6 +49,7 @@ async function serve(name: string, model: object, rollouts: object) {
     recording: `./${name}`,
     rollouts: { port: 0, token: 'secret', agent: './agent.mjs#agent', ...rollouts },
     drainMs: 100,
+    ...more,
   }
   await writeFile(file, JSON.stringify(config))
   const stop = new AbortController()
@@ -114,14 +116,18 @@ test('rewards of serve score rows with their own answers; a conversation ends wh
   await using served = await serve(
     'scored',
     { path: './model', maxCompletionTokens: 20 },
-    { reward: './reward.mjs#exact', agent: './long.mjs#agent' },
+    { agent: './long.mjs#agent' },
+    { reward: { path: './reward.mjs', name: 'exact' }, evaluation: { kindKey: 'level' } },
   )
   const hello = { limits: { maxPromptTokens: 512, maxResponseTokens: 100, contextLength: 2048 } }
   const client = await connectTrainerClient({ url: served.url, token: 'secret', renderedIds, hello, sample: say('Yes.') })
   expect(client.welcome).toMatchObject({ needFiles: false, settings: { reward: 'service' } })
-  const result = await client.submit({ uid: 'a', row: { rewardModel: { ground_truth: 'Yes.' } } })
+  const result = await client.submit({ uid: 'a', row: { rewardModel: { ground_truth: 'Yes.' }, extraInfo: { level: 'easy' } } })
   // The policy talked too long, so its last answer was cut or the call after it refused. That is worth 0, and every row still fits.
   expect(result).toMatchObject({ status: 'done', stopReason: 'context-overflow', reward: 0, rows: [{ reward: 0 }] })
   expect(result.rows[0]!.length - result.rows[0]!.promptLength).toBeLessThanOrEqual(100)
+  const run = readRun(join(folder, 'scored', 'rollouts'))
+  onTestFinished(() => run.close())
+  expect(run.rolloutRows().rows).toMatchObject([{ kind: 'easy' }])
   await client.close()
 })

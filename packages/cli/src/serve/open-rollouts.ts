@@ -17,7 +17,7 @@ import {
   watchHealth,
 } from '@aworld-train/run'
 import { openRunStore } from '@aworld-train/store'
-import { createReward, readSecret, requireDataset, solutionText, toChannelTask } from '@aworld-train/training'
+import { createReward, kindOf, readSecret, requireDataset, solutionText, toChannelTask, toLimits } from '@aworld-train/training'
 import { createEnvironment, launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 import type { ServedModel } from './open-models.ts'
 import { randomToken } from './random-token.ts'
@@ -56,8 +56,8 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const agent = await loadAgent(settings.agent, directory)
   const { program, directory: agentDirectory } = agent
   const { baseDirectory, ...environmentLimits } = config.environment
-  const { input: rewardInput, unfinished, ...rewardLimits } = settings.rewardSettings
-  const { executor } = settings
+  const { path: rewardPath, name: rewardName, input: rewardInput, unfinished, ...rewardLimits } = config.reward
+  const { executor } = config
   const inProcess = isInProcess(executor)
   const executorParts = { settings: executor, agent, engines: launcherEngines, directory }
   const startsWorkers = !inProcess && !isExternal(executor)
@@ -65,8 +65,11 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const toolDirectory = baseDirectory === null ? agentDirectory : resolve(directory, baseDirectory)
   const parts = await openRolloutParts(stack, {
     createEnvironment: () => createEnvironment({ baseDirectory: toolDirectory, ...environmentLimits }),
-    createReward: async () =>
-      settings.reward === null ? null : await createReward(settings.reward, { baseDirectory: directory, rewardInput, ...rewardLimits }),
+    async createReward() {
+      if (rewardPath === null) return null
+      const source = rewardName === null ? rewardPath : `${rewardPath}#${rewardName}`
+      return await createReward(source, { baseDirectory: directory, rewardInput, ...rewardLimits })
+    },
   })
   const dataset = settings.answers === null ? null : await requireDataset(resolve(directory, settings.answers))
   const path = join(recording, 'rollouts')
@@ -88,7 +91,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const token =
     settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token', directory)
   // Workers that are started here get it in their environment.
-  const workerToken = executor.token === null ? randomToken() : readSecret(executor.token, 'rollouts.executor.token', directory)
+  const workerToken = executor.token === null ? randomToken() : readSecret(executor.token, 'executor.token', directory)
   const folders = settings.taskFiles.map((folder) => resolve(directory, folder))
   const fileOf = (path: string) => fileBelow(resolve(toolDirectory, path), folders)
   const warnOf = ({ message }: { readonly message: string }) => void process.stderr.write(`${message}\n`)
@@ -104,7 +107,9 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
         }),
         (each) => each.close(),
       )
-  const { maxQueuedBytes, ...limits } = settings.limits
+  const { maxQueuedBytes, ...serverLimits } = settings.limits
+  const { maxResponseTokens, ...ofTraining } = config.limits
+  const limits = { ...toLimits(ofTraining), ...(maxResponseTokens !== null && { maxResponseTokens }) }
   const { service, server, ...side } = await serveAgentSide(stack, {
     ...parts,
     scoreUnfinished: unfinished,
@@ -117,17 +122,20 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     maxLosses: executor.maxLosses,
     ...(pool && { workers: pool }),
     retries: settings.retries,
-    limits: settings.budget,
+    limits,
     onEvent: (event) => store.appendEvent(event),
     serviceLimits: { maxQueuedBytes },
     taskFiles: { source: 'rollouts.taskFiles', fileOf },
     channel: channel && {
       engine: channel.engine,
-      toTask: toChannelTask,
+      toTask(row, context) {
+        const found = toChannelTask(row, context)
+        return { ...found, kind: kindOf(found.task, config.evaluation.kindKey) }
+      },
       solution: (episode) => solutionText(episode, rewardInput),
       rows: channel.settings.rows,
       incompleteEpisodes: channel.settings.incompleteEpisodes,
-      rolloutTimeoutMs: channel.settings.rolloutTimeoutMs ?? settings.budget.timeoutMs ?? null,
+      rolloutTimeoutMs: channel.settings.rolloutTimeoutMs ?? limits.timeoutMs ?? null,
       graceMs: channel.settings.graceMs,
       maxCompletionTokens: channel.settings.maxCompletionTokens,
       onWarning: warnOf,
@@ -140,7 +148,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       allowedHosts: [...settings.allowedHosts, ...(settings.publicUrl === null ? [] : [new URL(settings.publicUrl).hostname])],
       ...(token !== null && { token }),
       ...(pool && { workers: { pool, token: workerToken } }),
-      limits,
+      limits: serverLimits,
     },
   })
   if (pool) registerWorkerMetrics(gateway.registry, () => side.runner.workers.rows())

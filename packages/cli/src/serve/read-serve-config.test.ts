@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readSecret } from '@aworld-train/training'
+import { LocalConfig, readSecret } from '@aworld-train/training'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { limitRows } from './print-table.ts'
 import { parseServeConfig, readClientKey, readServeConfig } from './read-serve-config.ts'
@@ -113,9 +113,11 @@ test('names that are no model, and rollouts that nothing keeps, are refused', ()
     '"aliases.gpt-4o" is "large", which is no key of "models".',
   ])
   expect(problemsOf({ models, rollouts: { agent: './a.ts' } })).toEqual([expect.stringMatching(/"rollouts" needs "recording"/)])
-  expect(problemsOf({ models, recording: './r', rollouts: { agent: './a.ts', executor: { workerNum: 0 } } })).toEqual([
-    expect.stringMatching(/"rollouts.executor.workerNum" is 0: must be at least 1/),
+  expect(problemsOf({ models, recording: './r', rollouts: { agent: './a.ts' }, executor: { workerNum: 0 } })).toEqual([
+    expect.stringMatching(/"executor.workerNum" is 0: must be at least 1/),
   ])
+  for (const section of ['reward', 'limits', 'executor', 'evaluation'])
+    expect(problemsOf({ models, [section]: {} })).toEqual([expect.stringMatching(`"${section}" is of "rollouts"`)])
   const channel = { kind: 'channel', path: './model' }
   const kept = { recording: './r', rollouts: { agent: './a.ts' } }
   expect(problemsOf({ models: { channel } })).toEqual([
@@ -172,4 +174,22 @@ test('limits are printed in the units of a person', () => {
     ['maxBodyBytes', '8 x the largest maxPromptBytes, at least 1 MiB'],
     ['maxPromptBytes', '16 B for each token of context'],
   ])
+})
+
+test('gateway, limits, executor, evaluation and reward are those of a training', () => {
+  const ofTraining = {
+    gateway: { host: '127.0.0.1', ignore: ['^Today .*$'], trainedCalls: 'all', publicUrl: 'http://coordinator' },
+    limits: { maxTurns: 8, maxCost: 2, timeoutMs: 9_000 },
+    executor: { workerNum: 2, slots: 4 },
+    evaluation: { kindKey: 'kind' },
+    reward: { path: './reward.ts', name: 'exact', unfinished: 'score', memoryMb: 64 },
+  }
+  const config = { ...ofTraining, models: { policy: local }, recording: './r', rollouts: { agent: './a.ts' } }
+  const trained = LocalConfig.parse(ofTraining)
+  const { reward, executor, limits, evaluation, gateway } = parseServeConfig(config, 'serve.yaml')
+  expect([reward, executor]).toEqual([trained.reward, trained.executor])
+  expect(limits).toEqual({ ...trained.limits, maxResponseTokens: null })
+  expect(trained.evaluation).toMatchObject(evaluation)
+  expect(gateway).toMatchObject({ ...trained.gateway, port: 8080 })
+  expect(problemsOf({ ...config, evaluation: { temperature: 0 } })).toEqual([expect.stringMatching(/"evaluation.temperature" is no key/)])
 })

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { didYouMean } from '@aworld-train/core'
 import { keyProblem } from '@aworld-train/gateway'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
-import { describeIssue, readSecret, type Secret } from '@aworld-train/training'
+import { describeIssue, isTree, readSecret, type Secret } from '@aworld-train/training'
 import { parseDocument } from 'yaml'
 import type { z } from 'zod'
 import { ServeConfig } from './serve-config.ts'
@@ -60,6 +60,9 @@ function toSentences(issue: z.core.$ZodIssue, tree: unknown): string[] {
   return [describeIssue(issue, valueAt(tree, issue.path))]
 }
 
+/** Sections that only rollouts read. */
+const ofRollouts = ['reward', 'limits', 'executor', 'evaluation'] as const
+
 /** Checks a configuration. Throws CONFIG_INVALID with every problem; an unknown key is one, with a suggestion. */
 export function parseServeConfig(value: unknown, file: string): ServeConfig {
   const parsed = ServeConfig.safeParse(value)
@@ -74,6 +77,9 @@ export function parseServeConfig(value: unknown, file: string): ServeConfig {
       problems.push('"clients.path" needs "clients.key": a URL that can be guessed is open to every program that reaches it.')
     if (rollouts && recording === null)
       problems.push('"rollouts" needs "recording": what is finished is kept there, so that it survives a restart.')
+    for (const key of ofRollouts)
+      if (!rollouts && isTree(value) && value[key] !== undefined)
+        problems.push(`"${key}" is of "rollouts", which this configuration does not have; add them, or leave it out.`)
     const channels = modelNames.filter((name) => models[name]?.kind === 'channel')
     if (channels.length > 1)
       problems.push(`"models" has ${channels.length} of kind channel (${channels.join(', ')}); one trainer drives one policy.`)

@@ -30,6 +30,7 @@ it('serves the file that a run directory of verl has', async () => {
     concurrency: 12,
     sampling: { maxTokens: 256 },
     limits: { maxTurns: 8, maxCost: 2 },
+    evaluation: { kindKey: 'kind' },
     models: { judge: { baseUrl: 'http://127.0.0.1:1/v1', model: 'judge', apiKeyEnv: 'JUDGE_KEY' } },
     gateway: { port: 9464, trainedCalls: 'all', tls: { cert: './cert.pem', key: '/keys/key.pem' } },
     executor: { cls: './launcher.ts#createLauncher', workerNum: 4, token: { file: './token' } },
@@ -41,12 +42,14 @@ it('serves the file that a run directory of verl has', async () => {
   })
   expect(served.rollouts).toMatchObject({
     agent: '/project/agent.ts#agent',
-    reward: '/project/reward.ts',
-    rewardSettings: { input: 'full-response', timeoutMs: 5_000, memoryMb: 256 },
     concurrency: 12,
-    budget: { maxTurns: 8, maxCost: 2 },
     token: { env: 'AWORLD_TRAIN_CHANNEL_TOKEN' },
+  })
+  expect(served).toMatchObject({
     executor: { cls: '/project/launcher.ts#createLauncher', workerNum: 4, token: { file: '/project/token' } },
+    reward: { path: '/project/reward.ts', name: null, input: 'full-response', timeoutMs: 5_000, memoryMb: 256 },
+    limits: { maxTurns: 8, maxCost: 2, timeoutMs: 1_200_000 },
+    evaluation: { kindKey: 'kind' },
   })
   expect(served.gateway).toMatchObject({ port: 9464, trainedCalls: 'all', tls: { cert: '/project/cert.pem', key: '/keys/key.pem' } })
 })

@@ -127,7 +127,8 @@ function describe({ config, models, gateway, adminToken, clients, rollouts, watc
     const { server, token, workerToken, agents } = rollouts
     rows.push(['rollouts', `${server.url}/v1/rollouts  agents: ${agents.join(', ')}`])
     if (models.some(({ channel }) => channel)) rows.push(['channel', `${server.url.replace(/^http/, 'ws')}${channelPath}`])
-    const { publicUrl, agent, executor } = config.rollouts!
+    const { executor } = config
+    const { publicUrl, agent } = config.rollouts!
     if (rollouts.workers === 'external') {
       const { command, variable } = workerCommand(executor, { url: publicUrl ?? server.url, agent })
       rows.push(['workers', command], ['', `${variable} is ${executor.token === null ? workerToken : 'the configured token of workers'}`])
@@ -142,7 +143,7 @@ function describe({ config, models, gateway, adminToken, clients, rollouts, watc
   if (watch !== null) rows.push(['watch', watch])
   rows.push(['recording', config.recording ?? 'nothing is kept'])
   const limits = [toTable(limitRows(config.gateway.limits), '  ')]
-  const timeoutMs = config.rollouts?.budget.timeoutMs ?? defaultAttemptMs
+  const timeoutMs = config.limits.timeoutMs ?? defaultAttemptMs
   const rolloutLimits = config.rollouts && { concurrency: config.rollouts.concurrency, timeoutMs, ...config.rollouts.limits }
   const clientLimits = config.clients && { maxCallsInFlight: config.clients.maxCallsInFlight, maxKeptTurns: config.clients.maxKeptTurns }
   if (clientLimits) limits.push(`limits of clients\n${toTable(limitRows(clientLimits), '  ')}`)

@@ -9,7 +9,7 @@ import { createToyVllm } from '../../../engine-remote/src/testing/vllm-server.ts
 import { runServer } from './run-server.ts'
 
 /** `serve` with an agent that asks no model and answers with the names of its files. */
-async function startServe(rollouts: object) {
+async function startServe(rollouts: object, more: object = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'serve access '))
   const stop = new AbortController()
   await writeFile(join(directory, 'agent.ts'), "export default (task) => (task.files ?? []).join(' ')\n")
@@ -27,6 +27,7 @@ async function startServe(rollouts: object) {
     recording: 'recorded',
     drainMs: 100,
     rollouts: { port: 0, agent: './agent.ts', ...rollouts },
+    ...more,
   }
   const file = join(directory, 'serve.yaml')
   await writeFile(file, JSON.stringify(config))
@@ -80,7 +81,7 @@ test('without such folders a task names no files', async () => {
 })
 
 test('workers have a token of their own, which the printed command names', async () => {
-  const { text, url } = await startServe({ executor: { engineName: 'external' } })
+  const { text, url } = await startServe({}, { executor: { engineName: 'external' } })
   const [, variable, token] = /^workers .* --token-env (\w+)\n +\1 is (\S+)$/m.exec(text)!
   expect(variable).toBe('AWORLD_TRAIN_WORKER_TOKEN')
   const worker = (bearer: string) =>
@@ -99,5 +100,7 @@ test('workers have a token of their own, which the printed command names', async
 })
 
 test('one token for clients and workers is refused', async () => {
-  await expect(startServe({ token: 'same', executor: { engineName: 'external', token: 'same' } })).rejects.toThrow(/have the same token/)
+  await expect(startServe({ token: 'same' }, { executor: { engineName: 'external', token: 'same' } })).rejects.toThrow(
+    /have the same token/,
+  )
 })

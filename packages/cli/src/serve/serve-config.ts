@@ -1,16 +1,6 @@
 import { pathProblem } from '@aworld-train/gateway'
 import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/protocol'
-import {
-  AgentSettings,
-  CallSettings,
-  ExecutorSettings,
-  FrozenModelSettings,
-  LocalConfig,
-  PublicUrl,
-  Secret,
-  TlsFiles,
-  ToolAnswerSettings,
-} from '@aworld-train/training'
+import { AgentSettings, FrozenModelSettings, LocalConfig, PublicUrl, Secret, ToolAnswerSettings } from '@aworld-train/training'
 import { z } from 'zod'
 
 const port = z.int().min(0).max(65_535)
@@ -21,17 +11,15 @@ const count = z.int().min(1)
 
 const { history, templateArguments, maxPromptBytes } = LocalConfig.shape.model.unwrap().shape
 const { simd, threads } = LocalConfig.shape.engine.unwrap().shape
-const { insecure } = LocalConfig.shape.gateway.unwrap().shape
+const gatewayOfTraining = LocalConfig.shape.gateway.unwrap()
 
 /** The address that a server listens on. */
 const listener = {
-  host: z
-    .string()
-    .min(1)
-    .default('127.0.0.1')
-    .describe('Address that the server listens on. Beyond loopback it needs `tls`, or `insecure` on a network that you trust.'),
-  tls: TlsFiles.nullable().default(null).describe('Certificate of the server, for HTTPS. `null` speaks plain HTTP.'),
-  insecure,
+  host: gatewayOfTraining.shape.host.describe(
+    'Address that the server listens on. Beyond loopback it needs `tls`, or `insecure` on a network that you trust.',
+  ),
+  tls: gatewayOfTraining.shape.tls.describe('Certificate of the server, for HTTPS. `null` speaks plain HTTP.'),
+  insecure: gatewayOfTraining.shape.insecure,
   allowedHosts: z
     .array(z.string().regex(/^([\w.-]+|\[[\da-f:]+\])$/i, 'must be a name alone, such as gateway.example, without scheme and port'))
     .default([])
@@ -40,15 +28,12 @@ const listener = {
     ),
 }
 
-export const GatewaySettings = z.strictObject({
+export const GatewaySettings = gatewayOfTraining.extend({
   ...listener,
-  ...CallSettings.shape,
   port: port.default(8080).describe('Port of the gateway. 0 takes any free one.'),
-  publicUrl: PublicUrl.nullable()
-    .default(null)
-    .describe(
-      'Address in the URLs of agents, where it differs from the one that the server listens on, such as the name in the certificate.',
-    ),
+  publicUrl: gatewayOfTraining.shape.publicUrl.describe(
+    'Address in the URLs of agents, where it differs from the one that the server listens on, such as the name in the certificate.',
+  ),
   adminToken: Secret.nullable()
     .default(null)
     .describe('Token that opens sessions over HTTP and updates weights. `null` takes a random one and prints it.'),
@@ -204,9 +189,7 @@ export const ChannelModel = z
     rolloutTimeoutMs: ms
       .nullable()
       .default(null)
-      .describe(
-        'Wall time of one attempt of a rollout, in milliseconds; a submission may shorten it. `null` takes that of `rollouts.budget`.',
-      ),
+      .describe('Wall time of one attempt of a rollout, in milliseconds; a submission may shorten it. `null` takes that of `limits`.'),
     maxCompletionTokens: count
       .nullable()
       .default(null)
@@ -255,13 +238,6 @@ export const RolloutSettings = z.strictObject({
       'Token that every request of a client or a trainer must carry. With `null` none is needed on loopback; elsewhere a random one is made and printed.',
     ),
   agent: z.string().min(1).describe('The agent: `./agent.ts#name` or `./agent.yaml`.'),
-  reward: z
-    .string()
-    .min(1)
-    .nullable()
-    .default(null)
-    .describe('Function that scores episodes, such as `./reward.ts#name`. With `null` the client or the trainer scores them.'),
-  rewardSettings: LocalConfig.shape.reward.unwrap().omit({ path: true, name: true }).prefault({}),
   answers: z
     .string()
     .min(1)
@@ -275,9 +251,7 @@ export const RolloutSettings = z.strictObject({
     .default([])
     .describe('Folders whose files a task may name in `files`, with links resolved. A rollout whose task names another file is refused.'),
   concurrency: count.default(32).describe('Rollouts that run at once, over all workers. The rest wait.'),
-  executor: ExecutorSettings.prefault({}),
   retries: z.int().min(0).default(2).describe('Times that a rollout begins again after a temporary failure.'),
-  budget: RolloutLimits.prefault({}),
   limits: z
     .strictObject({
       maxQueuedBytes: count.default(1024 ** 3).describe('Size of all rollouts that wait, in bytes. Another one is answered 503.'),
@@ -336,6 +310,29 @@ export const ServeConfig = z.strictObject({
   rollouts: RolloutSettings.nullable()
     .default(null)
     .describe('The rollout service, which runs agents and scores them. With `null` it is off.'),
+  reward: LocalConfig.shape.reward
+    .unwrap()
+    .prefault({})
+    .describe('The score of an episode of `rollouts`. Without `path` the client or the trainer scores it.'),
+  limits: LocalConfig.shape.limits
+    .unwrap()
+    .extend({
+      maxResponseTokens: RolloutLimits.shape.maxResponseTokens
+        .unwrap()
+        .nullable()
+        .default(null)
+        .describe('Tokens of one conversation from the first sampled one on, tool results included. `null` sets no limit.'),
+    })
+    .prefault({})
+    .describe('What one of `rollouts` may take. An episode that reaches a limit ends there.'),
+  executor: LocalConfig.shape.executor.describe(
+    'Where the agents of `rollouts` run. Model calls, rewards and records stay in this process.',
+  ),
+  evaluation: LocalConfig.shape.evaluation
+    .unwrap()
+    .pick({ kindKey: true })
+    .prefault({})
+    .describe('How results are shown. Whoever submits rollouts says how those of an evaluation are sampled.'),
   environment: EnvironmentSettings.prefault({}).describe('The MCP servers of agents.'),
   drainMs: z
     .int()

@@ -13,13 +13,9 @@ export function renderServeYaml(
 ): string | null {
   if (run.agent.module === null) return null
   const model = String(valueAt(tree, 'actor_rollout_ref.model.path'))
-  const { timeoutMs, ...limits } = settings.limits
+  const timeoutMs = settings.limits.timeoutMs ?? settings.rolloutTimeoutMs
   const { native, path, name, ...rewardSettings } = settings.reward
-  const file = run.reward ?? (path === null ? null : { path: resolve(config.directory, path), name })
-  const reward = file && `${file.path}${file.name === null ? '' : `#${file.name}`}`
-  const budget = Object.fromEntries(
-    Object.entries({ ...limits, timeoutMs: timeoutMs ?? settings.rolloutTimeoutMs }).filter(([, value]) => value !== null),
-  )
+  const file = native ? null : (run.reward ?? (path === null ? null : { path: resolve(config.directory, path), name }))
   const places = placesOf(settings, config.directory)
   const served = {
     gateway: { port: 0, ...places.gateway },
@@ -30,7 +26,7 @@ export function renderServeYaml(
         rows: settings.rows,
         incompleteEpisodes: settings.incompleteEpisodes,
         graceMs: settings.graceMs,
-        rolloutTimeoutMs: timeoutMs ?? settings.rolloutTimeoutMs,
+        rolloutTimeoutMs: timeoutMs,
         maxCompletionTokens: settings.maxCompletionTokens,
         maxPromptBytes: settings.model.maxPromptBytes,
         toolAnswers: settings.toolAnswers,
@@ -46,12 +42,12 @@ export function renderServeYaml(
       port: servePort,
       token: { env: 'AWORLD_TRAIN_CHANNEL_TOKEN' },
       agent: run.agent.module,
-      reward: native ? null : reward,
-      rewardSettings,
       concurrency: settings.concurrency,
-      ...(places.executor && { executor: places.executor }),
-      budget,
     },
+    reward: { ...file, ...rewardSettings },
+    limits: { ...settings.limits, timeoutMs },
+    evaluation: { kindKey: settings.evaluation.kindKey },
+    ...(places.executor && { executor: places.executor }),
   }
   return `# What run.sh is answered by: aworld-train serve --config serve.yaml\n# AWORLD_TRAIN_CHANNEL_TOKEN holds the same secret for both.\n${stringify(served)}`
 }

@@ -16,7 +16,7 @@ export const blockProblems = ({ [formerBlock]: block }: KeyTree): string[] =>
         `"${formerBlock}" is no section of a configuration: its keys stand at the top.${isTree(block) && Object.keys(block).length > 0 ? ` Write ${Object.keys(block).join(', ')} there.` : ' Leave it out.'}`,
       ]
 
-export interface SplitOptions {
+export interface SourceKeys {
   /** The trainer that reads: its name, which is that of its section, and its title for people. */
   readonly name: string
   readonly title: string
@@ -42,7 +42,7 @@ export interface SplitConfig {
  * Splits a configuration that may serve several trainers. Ours stand at the top, a framework's in the section of its name. A key of ours in
  * that section wins over the top, for this trainer alone. What is for other trainers is left out, with a note.
  */
-export function splitConfig(configuration: KeyTree, keys: SplitOptions): SplitConfig {
+export function splitConfig(configuration: KeyTree, keys: SourceKeys): SplitConfig {
   const { name, title, sections = [], ownKeys, atTop = false } = keys
   const { [name]: section = {}, ...rest } = expandDots(configuration)
   const [others, top] = [
@@ -77,14 +77,14 @@ function place(
   { own, fields }: Pick<SplitConfig, 'own' | 'fields'>,
   [key, value]: readonly [string, unknown],
   isOurs: boolean,
-  { shared = {} }: SplitOptions,
+  { shared = {} }: SourceKeys,
 ): void {
   const ours = shared[key]
   if (!ours || !isTree(value)) setAt(isOurs ? own : fields, [key], copyOf(value))
   else for (const [member, each] of Object.entries(value)) setAt(isOurMember(member, ours) ? own : fields, [key, member], copyOf(each))
 }
 
-export interface TrainerSourceOptions extends SplitOptions {
+export interface TrainerSourceOptions extends SourceKeys {
   /** Base folder for relative paths of a configuration that is not a file. */
   readonly baseDirectory: string
   /** What is said of a script. */
