@@ -34,6 +34,13 @@ export {
 } from './directory/run-accounts.ts'
 export { inRunDirectory, type RunDirectory, type RunDirectoryRequest } from './directory/run-directory.ts'
 export { removeUnfinished, runVersions } from './directory/run-files.ts'
+export {
+  openRunSession,
+  type RunBeginning,
+  type RunSession,
+  type RunSessionOptions,
+  type TrainingResult,
+} from './directory/run-session.ts'
 export { inTriedRun, type RunRequest, type TriedRunRequest } from './directory/tried-run.ts'
 export { type KeptCheckpoint, watchCollapse } from './events/collapse-watch.ts'
 export { createEpisodeSampler } from './events/episode-sampler.ts'

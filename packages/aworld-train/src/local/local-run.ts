@@ -1,24 +1,16 @@
-import { join } from 'node:path'
-import { displayPath } from '@aworld-train/core'
 import type { RunEvent, RunReport } from '@aworld-train/protocol'
 import {
-  createEpisodeSampler,
   inTriedRun,
   longPromptWarnings,
   makeModel,
   openRunAccounts,
-  openRunLogs,
+  openRunSession,
   type RolloutParts,
   type RunDirectory,
   type RunRequest,
-  raiseFindings,
   removeUnfinished,
-  runVersions,
-  watchCollapse,
-  watchHealth,
-  watchTruncation,
 } from '@aworld-train/run'
-import { keepTokenizer, type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
+import { keepTokenizer, type OwnedRunStore } from '@aworld-train/store'
 import { listCheckpoints, type SelfDrivenResult } from '@aworld-train/training'
 import { inputHashes } from './configuration-hash.ts'
 import type { LocalPlan } from './plan.ts'
@@ -79,14 +71,16 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   const answers = new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])])
   const { maxTokens } = plan.config.sampling
   const remedy = `Raise sampling.maxTokens, which is ${maxTokens}; where the context of the model is full instead, shorten the prompts.`
-  const collapses = watchCollapse(emit, { store, warnings: run.warnings, checkpoints: () => listCheckpoints(path) })
-  const sampler = createEpisodeSampler(store, watchTruncation(collapses, remedy))
-  const logs = await openRunLogs(stack, { path, name: plan.name, settings: plan.config, store, emit })
-  const listeners = [logs.read, sampler.onEvent]
-  const onEvent = (event: RunEvent) => {
-    for (const listener of listeners) listener(event)
-    accounts.touch()
-  }
+  const session = await openRunSession(stack, {
+    run,
+    accounts,
+    name: plan.name,
+    seed: plan.seed,
+    settings: plan.config,
+    remedy,
+    checkpoints: () => listCheckpoints(path),
+  })
+  const { onEvent, registry } = session
   const stage = stack.adopt(
     await openStage({
       model,
@@ -96,41 +90,30 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       answers,
       onEvent,
       signal,
-      served: { port: plan.config.gateway.port, registry: logs.registry },
+      served: { port: plan.config.gateway.port, registry },
     }),
     (each) => each.close(),
   )
-  accounts.attach(stage)
   const { engine } = stage.policy
-  watchHealth(stack, { store, emit, sources: { ...stage, engines: { [engine.model.name]: engine }, channel: null } })
   const longPrompts = longPromptWarnings([plan.train, plan.validation, plan.test], stage)
-  run.started()
   const startMs = performance.now() - startedAt - madeModelMs
-  emit({
-    type: 'run-start',
-    version: 1,
-    at: Date.now(),
-    run: plan.name,
-    path: displayPath(path),
-    seed: plan.seed,
+  session.begin(stack, {
+    stage,
+    engines: { [engine.model.name]: engine },
+    channel: null,
     resumedFromStep: run.resumed ? (store.steps().at(-1)?.step ?? 0) : null,
-    details: { ...describeRun(plan, stage), ...logs.details },
+    details: describeRun(plan, stage),
+    findings: { notes: plan.notes, warnings: [...plan.warnings, ...longPrompts] },
   })
-  raiseFindings(emit, { notes: plan.notes, warnings: [...plan.warnings, ...longPrompts] })
 
   async function leaveReport(result: SelfDrivenResult): Promise<RunReport> {
-    const { calls, tokenReport, repeatedAttempts, losses, wallMs, cpuMs } = await accounts.finish()
-    const { before, after, greedyBefore, greedyAfter, curve, ledger, rollouts, episodesByStopReason } = result
-    const report: RunReport = {
-      version: 1,
-      kind: 'training',
+    const { status, before, after, greedyBefore, greedyAfter, curve, ledger, rollouts, episodesByStopReason } = result
+    const notStarted = total(curve.map(({ metrics }) => metrics['notStarted'] ?? 0))
+    return await session.leaveReport({
       model,
       checkpoint: result.lastCheckpoint,
-      run: plan.name,
-      path,
-      status: result.status,
-      seed: plan.seed,
-      engine: stage.policy.engine.name,
+      status,
+      engine: engine.name,
       tier: { ...stage.policy.tier },
       before,
       after,
@@ -139,28 +122,16 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       curve,
       ledger,
       agents: { ...store.agentTokens() },
-      failures: store.failures(),
       maxLogprobDifference: greatest(curve.flatMap(({ metrics }) => metrics['maxLogprobDifference'] ?? [])),
-      tokenReport,
+      checkpoints: [...result.checkpoints],
       counts: {
         rollouts,
-        attempts: rollouts + repeatedAttempts,
-        losses,
-        ...(plan.config.training.firstSamples !== null && { notStarted: total(curve.map(({ metrics }) => metrics['notStarted'] ?? 0)) }),
         episodesByStopReason: { ...episodesByStopReason },
-        ...calls,
+        ...(plan.config.training.firstSamples !== null && { notStarted }),
       },
-      times: {
-        wallMs,
-        cpuMs,
-        phasesMs: allPhases(wallMs, { ...(warmUpMs.value > 0 && { 'warm-up': warmUpMs.value }), start: startMs, ...result.phasesMs }),
-      },
-      checkpoints: [...result.checkpoints],
-      warnings: run.warnings(),
-      versions: runVersions(),
-    }
-    await writeJsonAtomically(join(path, 'report.json'), report)
-    return report
+      phasesMs: (wallMs) =>
+        allPhases(wallMs, { ...(warmUpMs.value > 0 && { 'warm-up': warmUpMs.value }), start: startMs, ...result.phasesMs }),
+    })
   }
 
   return {
@@ -168,7 +139,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     store,
     stage,
     onEvent,
-    listen: (listener) => void listeners.push(listener),
+    listen: session.listen,
     leaveReport,
     async end(result) {
       const report = await leaveReport(result)

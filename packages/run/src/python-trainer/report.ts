@@ -2,8 +2,7 @@ import { join } from 'node:path'
 import { createAgentTokens, type TrainerPlan } from '@aworld-train/core'
 import type { RunReport, Sampling, UntrainedReason } from '@aworld-train/protocol'
 import { type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
-import type { RunAccounts } from '../directory/run-accounts.ts'
-import { runVersions } from '../directory/run-files.ts'
+import type { RunSession } from '../directory/run-session.ts'
 import { readLedger } from '../ledger/read-ledger.ts'
 import { type TrainerTokenLedger, toTokenLedger } from '../ledger/to-token-ledger.ts'
 import { trainerEvaluations } from './evaluations.ts'
@@ -21,9 +20,8 @@ export interface TrainerReportRequest {
   readonly status: RunReport['status']
   readonly history: TrainerHistory
   readonly progress: ReturnType<typeof createTrainerProgress>
-  readonly accounts: RunAccounts
+  readonly session: Pick<RunSession, 'leaveReport'>
   readonly warmUpMs: number
-  readonly warnings: () => RunReport['warnings']
   readonly warn: (code: string, message: string) => void
 }
 
@@ -38,18 +36,12 @@ export async function leaveTrainerReport(request: TrainerReportRequest): Promise
   const evaluations = plan.config.settings.reward.native || plan.test === null ? [] : evaluationsOf(request, plan.test)
   const before = evaluations.find(({ step }) => step === 0) ?? null
   const after = evaluations.findLast(({ step }) => step > 0) ?? null
-  const { calls, tokenReport, repeatedAttempts, losses, wallMs, cpuMs } = await request.accounts.finish()
-  const { finished: rollouts } = store.counts()
   const checkpoints = trainer.checkpoints.steps(planned.checkpoints).map(trainer.checkpoints.pathOf)
-  const report: RunReport = {
-    version: 1,
-    kind: 'training',
+  await writeJsonAtomically(join(path, 'ledger.json'), { version: 1, ...ledger, incarnations: history.incarnations() })
+  return await request.session.leaveReport({
     model: request.model,
     checkpoint: checkpoints.at(-1) ?? null,
-    run: plan.name,
-    path,
     status,
-    seed: plan.seed,
     engine: frameworkOf(plan),
     tier: { python: plan.python.report.version, packages: plan.python.report.packages },
     before,
@@ -59,22 +51,12 @@ export async function leaveTrainerReport(request: TrainerReportRequest): Promise
     curve: curveOf(request),
     ledger: ledger.ledger,
     agents: agentsOf(store, ledger),
-    failures: store.failures(),
     maxLogprobDifference: ledger.logprobDifference.largest,
-    tokenReport,
-    counts: { rollouts, attempts: rollouts + repeatedAttempts, losses, episodesByStopReason: { ...store.stopReasons() }, ...calls },
-    times: {
-      wallMs,
-      cpuMs,
-      phasesMs: { ...(warmUpMs > 0 ? { 'warm-up': warmUpMs } : {}), ...allPhases(request) },
-    },
-    warnings: request.warnings(),
     checkpoints,
-    versions: { ...runVersions(), ...installed(plan.python.report.packages) },
-  }
-  await writeJsonAtomically(join(path, 'ledger.json'), { version: 1, ...ledger, incarnations: history.incarnations() })
-  await writeJsonAtomically(join(path, 'report.json'), report)
-  return report
+    counts: { rollouts: store.counts().finished, episodesByStopReason: { ...store.stopReasons() } },
+    phasesMs: () => ({ ...(warmUpMs > 0 && { 'warm-up': warmUpMs }), ...allPhases(request) }),
+    versions: installed(plan.python.report.packages),
+  })
 }
 
 /** Reports on each agent: its counts from the store, and what the framework did with its rows. */

@@ -2,23 +2,18 @@ import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { displayPath, type TrainerPlan } from '@aworld-train/core'
-import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type RunReport, TrainError } from '@aworld-train/protocol'
 import { bridgeDirectory, sweepTrainer } from '@aworld-train/python-bridge'
 import { describeAgents } from '../agent-side/describe-agents.ts'
 import type { RolloutParts } from '../agent-side/rollout-parts.ts'
-import { watchHealth } from '../directory/health-watch.ts'
 import { openRunAccounts } from '../directory/run-accounts.ts'
 import type { RunDirectory } from '../directory/run-directory.ts'
 import { removeUnfinished } from '../directory/run-files.ts'
+import { openRunSession } from '../directory/run-session.ts'
 import { inTriedRun, type RunRequest } from '../directory/tried-run.ts'
-import { watchCollapse } from '../events/collapse-watch.ts'
-import { createEpisodeSampler } from '../events/episode-sampler.ts'
 import { createFailureTally } from '../events/failure-tally.ts'
 import { createIdleClock } from '../events/idle-clock.ts'
-import { openRunLogs } from '../events/run-logs.ts'
-import { watchTruncation } from '../events/truncation-watch.ts'
 import { makeModel } from '../inputs/make-model.ts'
-import { raiseFindings } from '../inputs/raise-findings.ts'
 import { announce } from './announce.ts'
 import { trainerConfigurationHash, trainerInputHashes } from './configuration-hash.ts'
 import { createRunWatch, followTrainer } from './follow-trainer.ts'
@@ -28,7 +23,7 @@ import { createTrainerProgress } from './progress.ts'
 import { frameworkOf, keepPhases, leaveTrainerReport } from './report.ts'
 import { createRowTasks } from './row-tasks.ts'
 import { checkModelPrompts } from './starting-model.ts'
-import { openTrainerStage, type TrainerStage } from './trainer-stage.ts'
+import { openTrainerStage } from './trainer-stage.ts'
 import type { PythonTrainingPlan } from './training-plan.ts'
 
 /** Record of a run with a framework, kept for later readers. */
@@ -66,7 +61,7 @@ export async function runPythonTraining(plan: PythonTrainingPlan, request: RunRe
 }
 
 async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, run: RunDirectory, signal: AbortSignal): Promise<RunReport> {
-  const { store, emit, warnings } = run
+  const { store, emit } = run
   const { trainer } = plan
   // The framework works in the run's folder, so the path must be absolute.
   const path = resolve(run.path)
@@ -90,21 +85,24 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
   const planned = await planStart(plan, { path, name, model, incarnation, resume: run.resumed }, signal)
   await trainer.writeFiles(planned, plan)
   const resumedFromStep = trainer.checkpoints.resumable(planned.checkpoints)
-  const checkpoints = () =>
-    trainer.checkpoints.steps(planned.checkpoints).map((step) => ({ step, path: join(path, trainer.checkpoints.pathOf(step)) }))
-  const collapses = watchCollapse(emit, { store, warnings, checkpoints })
-  const sampler = createEpisodeSampler(store, watchTruncation(collapses, longerAnswers(plan, planned)))
   const warn = (error: unknown) => emit({ type: 'warning-raised', at: Date.now(), code: 'STORE_FAILED', message: errorMessage(error) })
   // Steps after the checkpoint are trained again; what shows the run begins with those before.
   if (run.resumed) {
     await history.commit(resumedFromStep).catch(warn)
     await store.discardStepsAfter(resumedFromStep)
   }
-  const logs = await openRunLogs(stack, { path, name: plan.name, settings: plan.config.settings, store, resumedFromStep, emit })
-  const onEvent = (event: RunEvent) => {
-    logs.read(event)
-    sampler.onEvent(event)
-  }
+  const session = await openRunSession(stack, {
+    run: { ...run, path },
+    accounts,
+    name: plan.name,
+    seed: plan.seed,
+    settings: plan.config.settings,
+    remedy: longerAnswers(plan, planned),
+    checkpoints: () =>
+      trainer.checkpoints.steps(planned.checkpoints).map((step) => ({ step, path: join(path, trainer.checkpoints.pathOf(step)) })),
+    resumedFromStep,
+  })
+  const { onEvent } = session
   const watch = createRunWatch()
   const failures = createFailureTally()
   const idle = createIdleClock()
@@ -129,7 +127,7 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
       isFolder: existsSync(join(model, 'config.json')),
       parts,
       store: accounts.counted(store),
-      registry: logs.registry,
+      registry: session.registry,
       path,
       toTask: createRowTasks(plan),
       onEvent(event) {
@@ -138,7 +136,6 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
         if (event.type === 'rollout-start') idle.rollouts(1)
         if (event.type === 'rollout-end') idle.rollouts(-1)
         onEvent(event)
-        accounts.touch()
         if (event.type === 'rollout-start') progress.queued(event.split === 'train' ? 'train' : 'val')
       },
       onCalls: idle.calls,
@@ -146,16 +143,19 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
     }),
     (each) => each.close(),
   )
-  accounts.attach(stage)
-  watchHealth(stack, { store, emit, sources: { ...stage, engines: { [stage.engine.name]: stage.engine } } })
-  run.started()
   const state: TrainerRunState = { checkpoints: planned.checkpoints, model, python: plan.python.path }
   await store.setState(trainerStateKey(trainer.name), state)
   await history.begin({ incarnation, resumedFromStep })
-  emit(startEvent({ plan, planned, stage, model, path, resumedFromStep, resumed: run.resumed, logs: logs.details }))
-  raiseFindings(emit, {
-    notes: [...plan.config.notes, ...plan.findings.notes, ...planned.notes],
-    warnings: [...plan.findings.warnings, ...longPrompts, ...planned.warnings],
+  session.begin(stack, {
+    stage,
+    engines: { [stage.engine.name]: stage.engine },
+    channel: stage.channel,
+    resumedFromStep: run.resumed ? resumedFromStep : null,
+    details: describeStart(plan, planned, { model, gateway: stage.gateway.url }),
+    findings: {
+      notes: [...plan.config.notes, ...plan.findings.notes, ...planned.notes],
+      warnings: [...plan.findings.warnings, ...longPrompts, ...planned.warnings],
+    },
   })
 
   const exit = await followTrainer({ plan, planned, address: stage.address, path, name, incarnation, progress, watch, signal })
@@ -172,9 +172,8 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
     status,
     history,
     progress,
-    accounts,
+    session,
     warmUpMs: warmUpMs.value,
-    warnings,
     warn: (code, message) => emit({ type: 'warning-raised', at: Date.now(), code, message }),
   })
   if (exit.error) throw failures.explain(exit.error)
@@ -183,36 +182,20 @@ async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, r
   return report
 }
 
-interface StartDescription {
-  readonly plan: PythonTrainingPlan
-  readonly planned: TrainerPlan
-  readonly stage: TrainerStage
-  readonly model: string
-  readonly path: string
-  readonly resumedFromStep: number
-  readonly resumed: boolean
-  readonly logs: Readonly<Record<string, string>>
-}
-
-function startEvent({ plan, planned, stage, model, path, resumedFromStep, resumed, logs }: StartDescription): RunEvent {
+/** What the first event of a run says about it. */
+function describeStart(
+  plan: PythonTrainingPlan,
+  planned: TrainerPlan,
+  { model, gateway }: { readonly model: string; readonly gateway: string },
+) {
   return {
-    type: 'run-start',
-    version: 1,
-    at: Date.now(),
-    run: plan.name,
-    path: displayPath(path),
+    policy: displayPath(model),
+    trainer: `${frameworkOf(plan)}, ${plan.python.path}`,
+    gateway,
+    agent: describeAgents(plan.program.agents, plan.config.settings.rows),
+    tasks: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out`,
+    steps: planned.steps ?? `as many as ${plan.trainer.name} finds`,
     seed: plan.seed,
-    resumedFromStep: resumed ? resumedFromStep : null,
-    details: {
-      policy: displayPath(model),
-      trainer: `${frameworkOf(plan)}, ${plan.python.path}`,
-      gateway: stage.gateway.url,
-      agent: describeAgents(plan.program.agents, plan.config.settings.rows),
-      tasks: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out`,
-      steps: planned.steps ?? `as many as ${plan.trainer.name} finds`,
-      seed: plan.seed,
-      ...logs,
-    },
   }
 }
 
