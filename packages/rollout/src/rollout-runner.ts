@@ -9,278 +9,296 @@ import {
   type Trajectory,
 } from '@aworld-train/protocol'
 import { createAttemptExecutor } from './attempt-executor.ts'
-import { processClock } from './clock.ts'
+import { type Clock, processClock } from './clock.ts'
 import { endRolloutSpan, startRolloutSpan } from './observe/rollout-spans.ts'
 import { createRolloutTally, endEvent } from './rollout-counts.ts'
 import { attemptLost, cancelled, workerLost } from './rollout-errors.ts'
-import type { InProcessRolloutRunner, RolloutRunnerOptions } from './rollout-options.ts'
-import { type CurrentAttempt, createEntry, type RolloutEntry } from './rollout-table.ts'
+import type { InProcessRolloutRunner, RolloutCounts, RolloutRunnerOptions, RunningAttempt } from './rollout-options.ts'
+import { type CurrentAttempt, type RolloutEntry, RolloutTable } from './rollout-table.ts'
+import type { RolloutWorkers } from './rollout-workers.ts'
 import { runRecordedAttempt } from './run-recorded-attempt.ts'
 import type { Schedule } from './scheduler/schedule.ts'
-import { createScheduler } from './scheduler/scheduler.ts'
-import { createSchedulerState, type SchedulerCommand } from './scheduler/scheduler-state.ts'
-import { scoreEpisode } from './score-episode.ts'
+import { createScheduler, type Scheduler } from './scheduler/scheduler.ts'
+import { createSchedulerState, type SchedulerCommand, type SchedulerState } from './scheduler/scheduler-state.ts'
+import { type Scoring, scoreEpisode } from './score-episode.ts'
 import { watchStrayErrors } from './stray-errors.ts'
 import { toEpisode } from './to-episode.ts'
-import { createWorkerLinks, termsOfThisProcess, thisProcess } from './worker-links.ts'
+import { createWorkerLinks, termsOfThisProcess, thisProcess, type WorkerLinks } from './worker-links.ts'
 
 /** All rollouts share one policy, so its absence ends the run: rollouts that end for want of it would spoil a step. */
 const isOfPolicy = ({ boundary }: ErrorRecord) => boundary === 'policy' || boundary === 'gateway'
 /** The worker as the store keeps it. */
 const workerOf = ({ worker, agent }: CurrentAttempt) => (worker === thisProcess ? null : { name: worker, agent })
 
-interface RunningEntry {
-  readonly key: string
-  readonly attempt: CurrentAttempt
-}
-
-const older = (first: RunningEntry | null, next: RunningEntry): RunningEntry =>
-  first && first.attempt.startedAt <= next.attempt.startedAt ? first : next
-
 /**
  * Runs rollouts on workers; this process is the only one where the options name none. A rollout begins in the store, runs its agent, closes
  * its URLs and tools, is scored, and its result is kept. `decide` is the scheduler's rule by default. Throws AGENT_INVALID for two agents
  * of one name.
  */
-export function createRolloutRunner(options: RolloutRunnerOptions, decide?: Schedule): InProcessRolloutRunner {
-  const { program, gateway, store, onEvent, clock = processClock } = options
-  const { concurrency = 32, limits = {}, retries = 2, maxLosses = 3, executor = createAttemptExecutor(options) } = options
-  const scoring = { reward: options.reward, answerKey: options.answerKey, scoreUnfinished: options.scoreUnfinished ?? 'zero' }
-  const names = program.agents.map(({ name }) => name)
-  const repeated = names.find((name, index) => names.indexOf(name) !== index)
-  if (repeated !== undefined) throw new TrainError('AGENT_INVALID', `Two agents are named "${repeated}"; give each its own name.`)
-  const state = createSchedulerState({ retries, maxLosses, concurrency })
-  const scheduler = createScheduler(state, carryOut, { clock, decide })
-  const entries = new Map<string, RolloutEntry>()
-  const links = createWorkerLinks({ state, tell: scheduler.tell, fail: failAll })
-  const aborts = createSharedAborts()
-  const tally = createRolloutTally()
-  const idlers: (() => void)[] = []
-  let closed: Error | null = null
+export const createRolloutRunner = (options: RolloutRunnerOptions, decide?: Schedule): InProcessRolloutRunner =>
+  new CoordinatedRunner(options, decide)
+
+class CoordinatedRunner implements InProcessRolloutRunner {
+  readonly workers: RolloutWorkers
+  readonly #options: RolloutRunnerOptions
+  readonly #clock: Clock
+  readonly #concurrency: number
+  readonly #maxLosses: number
+  readonly #scoring: Scoring
+  readonly #state: SchedulerState
+  readonly #scheduler: Scheduler
+  readonly #links: WorkerLinks
+  readonly #table = new RolloutTable()
+  readonly #aborts = createSharedAborts()
+  readonly #tally = createRolloutTally()
+  readonly #unwatch: readonly (() => void)[]
+  #closed: Error | null = null
   /** The reason why no worker can be had. */
-  let failure: Error | null = null
+  #failure: Error | null = null
 
-  const unwatchPauses = gateway.onPause(links.pause)
-  const unwatchErrors = watchStrayErrors((message) => warn(message, 'AGENT_FAILED'))
-
-  function carryOut(command: SchedulerCommand): void {
-    links.carryOut(command)
-    const entry = 'key' in command ? entries.get(command.key) : undefined
-    if (entry) carryOutFor(entry, command)
+  constructor(options: RolloutRunnerOptions, decide: Schedule | undefined) {
+    const { program, gateway, clock = processClock, concurrency = 32, retries = 2, maxLosses = 3 } = options
+    const names = program.agents.map(({ name }) => name)
+    const repeated = names.find((name, index) => names.indexOf(name) !== index)
+    if (repeated !== undefined) throw new TrainError('AGENT_INVALID', `Two agents are named "${repeated}"; give each its own name.`)
+    this.#options = options
+    this.#clock = clock
+    this.#concurrency = concurrency
+    this.#maxLosses = maxLosses
+    this.#scoring = { reward: options.reward, answerKey: options.answerKey, scoreUnfinished: options.scoreUnfinished ?? 'zero' }
+    this.#state = createSchedulerState({ retries, maxLosses, concurrency })
+    this.#scheduler = createScheduler(this.#state, (command) => this.#carryOut(command), { clock, decide })
+    this.#links = createWorkerLinks({ state: this.#state, tell: this.#scheduler.tell, fail: (error) => this.#failAll(error) })
+    this.workers = this.#links.workers
+    this.#unwatch = [gateway.onPause(this.#links.pause), watchStrayErrors((message) => this.#warn(message, 'AGENT_FAILED'))]
+    if (options.workers) options.workers.attach(this.workers)
+    else {
+      const link = options.executor ?? createAttemptExecutor(options)
+      this.workers.hello({ ...termsOfThisProcess(concurrency), name: thisProcess, link })
+    }
   }
 
-  function carryOutFor(entry: RolloutEntry, command: SchedulerCommand): void {
+  async run(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
+    const { key } = request
+    const settled = Promise.withResolvers<Episode>()
+    const entry = this.#table.add(request, settled)
+    // A store that cannot write this cannot begin the rollout either, and that error is reported.
+    this.#options.store.queue(request).catch(() => {})
+    this.#scheduler.tell({ type: 'submit', key })
+    if (signal.aborted || this.#closed) this.#cancel(entry, this.#closed ?? signal.reason)
+    else entry.unwatch = this.#aborts.watch(signal, () => this.#cancel(entry, signal.reason))
+    return settled.promise
+  }
+
+  runAll(requests: readonly RolloutRequest[], signal: AbortSignal): Promise<Episode[]> {
+    return runAll((request, each) => this.run(request, each), requests, signal)
+  }
+
+  slots(): number {
+    const slots = Array.from(this.#state.workers.values()).reduce((sum, { terms }) => sum + terms.slots, 0)
+    return Math.min(this.#concurrency, slots)
+  }
+
+  supersededTokens(): number {
+    return this.#tally.counts().supersededTokens
+  }
+
+  counts(): RolloutCounts {
+    const { queue, again, waiting, jobs } = this.#state
+    const queued = queue.size + again.size + waiting.size
+    return { ...this.#tally.counts(), queued, running: jobs.size - queued }
+  }
+
+  oldest(): RunningAttempt | null {
+    const oldest = this.#table.oldest()
+    if (!oldest) return null
+    const { key, attempt } = oldest
+    const isIts = (call: AttemptName) => call.key === key && call.attempt === attempt.number
+    const call = this.#links.find(attempt.worker)?.openCalls?.().find(isIts) ?? null
+    const worker = attempt.worker === thisProcess ? null : attempt.worker
+    return { key, attempt: attempt.number, worker, runningMs: this.#clock.now() - attempt.startedAt, call }
+  }
+
+  async close(): Promise<void> {
+    this.#stop(new TrainError('ROLLOUT_CANCELLED', 'The runner was closed; run the same command again and its rollouts run again.'))
+    await this.#table.untilEmpty()
+    this.#scheduler.close()
+    for (const unwatch of this.#unwatch) unwatch()
+  }
+
+  #carryOut(command: SchedulerCommand): void {
+    this.#links.carryOut(command)
+    const entry = 'key' in command ? this.#table.find(command.key) : undefined
+    if (entry) this.#carryOutFor(entry, command)
+  }
+
+  #carryOutFor(entry: RolloutEntry, command: SchedulerCommand): void {
     const { attempt } = entry
-    if (command.type === 'begin') begin(entry).catch((error: unknown) => fail(entry, error))
-    if (command.type === 'assign') entry.recorded = run(entry, command.attempt, command.worker)
+    if (command.type === 'begin') this.#begin(entry).catch((error: unknown) => this.#fail(entry, error))
+    if (command.type === 'assign') entry.recorded = this.#runAttempt(entry, command.attempt, command.worker)
     if (command.type === 'stop') attempt?.stop.abort(entry.cancelling.signal.reason)
     if (command.type === 'revoke') {
       if (!attempt) return
       const error = command.isLast
-        ? workerLost(command.key, { losses: maxLosses, worker: attempt.worker })
+        ? workerLost(command.key, { losses: this.#maxLosses, worker: attempt.worker })
         : attemptLost(command, attempt.worker)
       if (!entry.cancelling.signal.aborted) {
-        links.lostAttempt(attempt.worker)
-        tally.loss()
+        this.#links.lostAttempt(attempt.worker)
+        this.#tally.loss()
       }
-      if (!command.isLast) giveUp(entry, error.toRecord())
+      if (!command.isLast) this.#giveUp(entry, error.toRecord())
       attempt.lost.abort(error)
     }
     if (command.type === 'supersede') {
       const { error, key } = command
-      giveUp(entry, error)
-      entry.recorded = keepTurns(entry, attempt!.number, attempt!.result!.trajectories).catch((cause: unknown) => fail(entry, cause))
-      tally.retry()
-      warn(`Attempt ${command.attempt} of rollout "${key}" failed and is tried again: ${error.message}`, error.code)
+      this.#giveUp(entry, error)
+      entry.recorded = this.#keepTurns(entry, attempt!.number, attempt!.result!.trajectories).catch((cause: unknown) =>
+        this.#fail(entry, cause),
+      )
+      this.#tally.retry()
+      this.#warn(`Attempt ${command.attempt} of rollout "${key}" failed and is tried again: ${error.message}`, error.code)
     }
-    if (command.type === 'finish') finish(entry, attempt!).catch((error: unknown) => fail(entry, error))
-    if (command.type === 'drop') void drop(entry)
+    if (command.type === 'finish') this.#finish(entry, attempt!).catch((error: unknown) => this.#fail(entry, error))
+    if (command.type === 'drop') void this.#drop(entry)
   }
 
   /** Ends the current attempt without a result; another one follows. */
-  function giveUp(entry: RolloutEntry, error: ErrorRecord): void {
+  #giveUp(entry: RolloutEntry, error: ErrorRecord): void {
     if (entry.attempt) entry.before = { worker: workerOf(entry.attempt), endedAt: preciseNow(), error }
     entry.attempt = null
   }
 
-  async function begin(entry: RolloutEntry): Promise<void> {
+  async #begin(entry: RolloutEntry): Promise<void> {
     await entry.recorded
     entry.span ??= startRolloutSpan(entry.request)
-    const { attempt, episode } = await store.begin(entry.request, entry.before)
+    const { attempt, episode } = await this.#options.store.begin(entry.request, entry.before)
     entry.before = null
-    if (episode) return resolve(entry, episode)
+    if (episode) return this.#resolve(entry, episode)
     entry.number = attempt
-    scheduler.tell({ type: 'begun', key: entry.request.key, attempt })
+    this.#scheduler.tell({ type: 'begun', key: entry.request.key, attempt })
   }
 
   /** Resolves when no write of the attempt to the store is pending. */
-  async function run(entry: RolloutEntry, number: number, worker: string): Promise<void> {
+  async #runAttempt(entry: RolloutEntry, number: number, worker: string): Promise<void> {
     const { key, split } = entry.request
-    const { agent = null } = links.of(worker)
+    const { program, gateway, store, limits } = this.#options
+    const { agent = null } = this.#links.of(worker)
     const attempt: CurrentAttempt = {
       number,
       worker,
       agent,
-      startedAt: clock.now(),
+      startedAt: this.#clock.now(),
       stop: new AbortController(),
       lost: new AbortController(),
       result: null,
     }
     entry.attempt = attempt
-    if (!entry.isAnnounced) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: key, attempt: number, split })
+    if (!entry.isAnnounced) this.#options.onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: key, attempt: number, split })
     entry.isAnnounced = true
     try {
       const result = await runRecordedAttempt({
         request: entry.request,
         attempt,
         rolloutSpan: entry.span!,
-        limits,
+        limits: limits ?? {},
         agents: program.agents,
         gateway,
         store,
-        executor: links.of(worker),
-        onOutcome: () => scheduler.tell({ type: 'result', worker, key, attempt: number }),
-        onResult: tally.attempt,
-        onWarning: ({ message, code }) => warn(message, code),
+        executor: this.#links.of(worker),
+        onOutcome: () => this.#scheduler.tell({ type: 'result', worker, key, attempt: number }),
+        onResult: this.#tally.attempt,
+        onWarning: ({ message, code }) => this.#warn(message, code),
       })
-      if (entry.attempt !== attempt) return await keepTurns(entry, number, result.trajectories)
+      if (entry.attempt !== attempt) return await this.#keepTurns(entry, number, result.trajectories)
       attempt.result = result
-      scheduler.tell({ type: 'ended', key, attempt: number, stopReason: result.stopReason, error: result.error })
+      this.#scheduler.tell({ type: 'ended', key, attempt: number, stopReason: result.stopReason, error: result.error })
     } catch (error) {
-      await fail(entry, error)
+      await this.#fail(entry, error)
     }
   }
 
-  async function finish(entry: RolloutEntry, attempt: CurrentAttempt): Promise<void> {
+  async #finish(entry: RolloutEntry, attempt: CurrentAttempt): Promise<void> {
     const { number, result } = attempt
     const { request, span, cancelling } = entry
     const { signal } = cancelling
-    const episode = await scoreEpisode(toEpisode(request, number, result!), request, scoring, { span: span!, signal })
+    const episode = await scoreEpisode(toEpisode(request, number, result!), request, this.#scoring, { span: span!, signal })
     if (episode.stopReason === 'cancelled' || (signal.aborted && episode.stopReason === 'failed')) {
-      await keepTurns(entry, number, result!.trajectories)
-      throw stopped(entry)
+      await this.#keepTurns(entry, number, result!.trajectories)
+      throw this.#stopped(entry)
     }
     if (isInfrastructureFailure(episode) && isOfPolicy(episode.error!)) {
-      await keepTurns(entry, number, result!.trajectories)
+      await this.#keepTurns(entry, number, result!.trajectories)
       throw new TrainError(episode.error!.code as ErrorCode, episode.error!.message, { details: episode.error!.details ?? {} })
     }
-    await store.finish(episode, workerOf(attempt))
-    tally.finished(episode)
-    onEvent?.(endEvent(episode))
-    resolve(entry, episode)
+    await this.#options.store.finish(episode, workerOf(attempt))
+    this.#tally.finished(episode)
+    this.#options.onEvent?.(endEvent(episode))
+    this.#resolve(entry, episode)
   }
 
-  function resolve(entry: RolloutEntry, episode: Episode): void {
-    leave(entry)
+  #resolve(entry: RolloutEntry, episode: Episode): void {
+    this.#leave(entry)
     endRolloutSpan(entry.span!, episode)
     entry.settle.resolve(episode)
   }
 
   /** Ends the rollout without a result, because of `error`. */
-  async function fail(entry: RolloutEntry, error: unknown): Promise<void> {
+  async #fail(entry: RolloutEntry, error: unknown): Promise<void> {
     const { request, cancelling, number, span } = entry
-    if (entries.get(request.key) !== entry) return
-    leave(entry)
+    if (!this.#leave(entry)) return
     // If the store fails here too, the first error says more.
-    await store.cancel(request.key, number).catch(() => {})
+    await this.#options.store.cancel(request.key, number).catch(() => {})
     if (span) endRolloutSpan(span, null, error)
-    entry.settle.reject(failure ?? (error instanceof TrainError || !cancelling.signal.aborted ? error : cancelled(request.key, error)))
+    entry.settle.reject(
+      this.#failure ?? (error instanceof TrainError || !cancelling.signal.aborted ? error : cancelled(request.key, error)),
+    )
   }
 
-  async function drop(entry: RolloutEntry): Promise<void> {
+  async #drop(entry: RolloutEntry): Promise<void> {
     await entry.recorded
-    await fail(entry, entry.isAnnounced ? stopped(entry) : cancelled(entry.request.key, entry.cancelling.signal.reason))
+    await this.#fail(entry, entry.isAnnounced ? this.#stopped(entry) : cancelled(entry.request.key, entry.cancelling.signal.reason))
   }
 
-  function leave(entry: RolloutEntry): void {
-    entry.unwatch()
-    entries.delete(entry.request.key)
-    scheduler.tell({ type: 'closed', key: entry.request.key })
-    if (entries.size === 0) for (const wake of idlers.splice(0)) wake()
+  /** Returns false where it has left before. */
+  #leave(entry: RolloutEntry): boolean {
+    const isIts = this.#table.remove(entry)
+    if (isIts) this.#scheduler.tell({ type: 'closed', key: entry.request.key })
+    return isIts
   }
 
   /** Turns of an attempt without a result stay on record, because the ledger accounts for their tokens. */
-  async function keepTurns({ request }: RolloutEntry, attempt: number, trajectories: readonly Trajectory[]): Promise<void> {
-    tally.superseded(trajectories)
-    await Promise.all(trajectories.flatMap(({ agent, turns }) => turns.map((turn) => store.appendTurn(request.key, attempt, agent, turn))))
+  async #keepTurns({ request }: RolloutEntry, attempt: number, trajectories: readonly Trajectory[]): Promise<void> {
+    this.#tally.superseded(trajectories)
+    await Promise.all(
+      trajectories.flatMap(({ agent, turns }) => turns.map((turn) => this.#options.store.appendTurn(request.key, attempt, agent, turn))),
+    )
   }
 
-  function stopped({ request, number, cancelling }: RolloutEntry): TrainError {
+  #stopped({ request, number, cancelling }: RolloutEntry): TrainError {
     const { key: rollout, split, task } = request
     const nothing = { reward: null, turns: 0, toolCalls: 0, sampledTokens: 0, durationMs: 0 }
     const end = { type: 'rollout-end', at: Date.now(), rollout, attempt: number!, split, taskId: task.id, stopReason: 'cancelled' } as const
-    onEvent?.({ ...end, ...nothing })
+    this.#options.onEvent?.({ ...end, ...nothing })
     return cancelled(rollout, cancelling.signal.reason)
   }
 
-  function warn(message: string, code: string): void {
-    onEvent?.({ type: 'warning-raised', at: Date.now(), code, message })
+  #warn(message: string, code: string): void {
+    this.#options.onEvent?.({ type: 'warning-raised', at: Date.now(), code, message })
   }
 
-  function cancel(entry: RolloutEntry, reason: unknown): void {
+  #cancel(entry: RolloutEntry, reason: unknown): void {
     entry.cancelling.abort(reason)
-    scheduler.tell({ type: 'cancel', key: entry.request.key })
+    this.#scheduler.tell({ type: 'cancel', key: entry.request.key })
   }
 
   /** Cancels every rollout, including those that are submitted later. */
-  function stop(reason: Error): void {
-    closed ??= reason
-    for (const entry of [...entries.values()]) cancel(entry, closed)
+  #stop(reason: Error): void {
+    this.#closed ??= reason
+    for (const entry of this.#table.all()) this.#cancel(entry, this.#closed)
   }
 
-  function failAll(error: Error): void {
-    failure ??= error
-    stop(error)
-  }
-
-  async function submit(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
-    const { key } = request
-    if (entries.has(key)) throw new TrainError('ROLLOUT_CONFLICT', `Rollout "${key}" is under way; wait for it, or use another key.`)
-    const settled = Promise.withResolvers<Episode>()
-    const entry = createEntry(request, settled)
-    entries.set(key, entry)
-    // A store that cannot write this cannot begin the rollout either, and that error is reported.
-    store.queue(request).catch(() => {})
-    scheduler.tell({ type: 'submit', key })
-    if (signal.aborted || closed) cancel(entry, closed ?? signal.reason)
-    else entry.unwatch = aborts.watch(signal, () => cancel(entry, signal.reason))
-    return settled.promise
-  }
-
-  const { workers } = links
-  if (options.workers) options.workers.attach(workers)
-  else workers.hello({ ...termsOfThisProcess(concurrency), name: thisProcess, link: executor })
-
-  return {
-    workers,
-    run: submit,
-    runAll: (requests, signal) => runAll(submit, requests, signal),
-    slots: () =>
-      Math.min(
-        concurrency,
-        Array.from(state.workers.values()).reduce((sum, { terms }) => sum + terms.slots, 0),
-      ),
-    supersededTokens: () => tally.counts().supersededTokens,
-    counts() {
-      const queued = state.queue.size + state.again.size + state.waiting.size
-      return { ...tally.counts(), queued, running: state.jobs.size - queued }
-    },
-    oldest() {
-      const running = Array.from(entries.values(), ({ request, attempt }) => attempt && { key: request.key, attempt })
-      const first = running.filter((each) => each !== null).reduce<RunningEntry | null>(older, null)
-      if (!first) return null
-      const { key, attempt } = first
-      const isIts = (call: AttemptName) => call.key === key && call.attempt === attempt.number
-      const call = links.find(attempt.worker)?.openCalls?.().find(isIts) ?? null
-      const worker = attempt.worker === thisProcess ? null : attempt.worker
-      return { key, attempt: attempt.number, worker, runningMs: clock.now() - attempt.startedAt, call }
-    },
-    async close() {
-      stop(new TrainError('ROLLOUT_CANCELLED', 'The runner was closed; run the same command again and its rollouts run again.'))
-      if (entries.size > 0) await new Promise<void>((wake) => idlers.push(wake))
-      scheduler.close()
-      unwatchPauses()
-      unwatchErrors()
-    },
+  #failAll(error: Error): void {
+    this.#failure ??= error
+    this.#stop(error)
   }
 }

@@ -1,5 +1,5 @@
 import type { EndedAttempt } from '@aworld-train/core'
-import type { Episode, RolloutRequest } from '@aworld-train/protocol'
+import { type Episode, type RolloutRequest, TrainError } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
 import type { AttemptResult } from './run-attempt.ts'
 
@@ -39,17 +39,64 @@ export interface RolloutEntry {
   recorded: Promise<void>
 }
 
-export function createEntry(request: RolloutRequest, settle: RolloutEntry['settle']): RolloutEntry {
-  return {
-    request,
-    cancelling: new AbortController(),
-    settle,
-    unwatch: () => {},
-    span: null,
-    number: null,
-    before: null,
-    attempt: null,
-    isAnnounced: false,
-    recorded: Promise.resolve(),
+/** A rollout that a worker has. */
+export interface RunningRollout {
+  readonly key: string
+  readonly attempt: CurrentAttempt
+}
+
+/** The rollouts of a runner that have no result yet. */
+export class RolloutTable {
+  readonly #entries = new Map<string, RolloutEntry>()
+  readonly #idlers: (() => void)[] = []
+
+  /** Throws ROLLOUT_CONFLICT for a key that is under way. */
+  add(request: RolloutRequest, settle: RolloutEntry['settle']): RolloutEntry {
+    const { key } = request
+    if (this.#entries.has(key)) throw new TrainError('ROLLOUT_CONFLICT', `Rollout "${key}" is under way; wait for it, or use another key.`)
+    const entry: RolloutEntry = {
+      request,
+      cancelling: new AbortController(),
+      settle,
+      unwatch: () => {},
+      span: null,
+      number: null,
+      before: null,
+      attempt: null,
+      isAnnounced: false,
+      recorded: Promise.resolve(),
+    }
+    this.#entries.set(key, entry)
+    return entry
+  }
+
+  find(key: string): RolloutEntry | undefined {
+    return this.#entries.get(key)
+  }
+
+  all(): RolloutEntry[] {
+    return [...this.#entries.values()]
+  }
+
+  /** Removes a rollout and ends the watch of its caller's signal. Returns false where it was removed before. */
+  remove(entry: RolloutEntry): boolean {
+    if (this.#entries.get(entry.request.key) !== entry) return false
+    entry.unwatch()
+    this.#entries.delete(entry.request.key)
+    if (this.#entries.size === 0) for (const wake of this.#idlers.splice(0)) wake()
+    return true
+  }
+
+  /** The rollout whose attempt has run longest; `null` where none runs. */
+  oldest(): RunningRollout | null {
+    let oldest: RunningRollout | null = null
+    for (const { request, attempt } of this.#entries.values())
+      if (attempt && (!oldest || attempt.startedAt < oldest.attempt.startedAt)) oldest = { key: request.key, attempt }
+    return oldest
+  }
+
+  /** Resolves when no rollout is left. */
+  async untilEmpty(): Promise<void> {
+    if (this.#entries.size > 0) await new Promise<void>((wake) => this.#idlers.push(wake))
   }
 }
