@@ -32,7 +32,7 @@ class LinkEnd implements FrameSocket {
   }
 
   send(frame: string | Uint8Array, { binary }: { readonly binary: boolean }): void {
-    if (!this.isClosed) this.#link.carry(this, 'message', Buffer.from(frame as string) satisfies RawData, binary)
+    if (!this.isClosed) this.#link.carry(this, 'message', Buffer.from(this.#link.alter(frame as string)) satisfies RawData, binary)
   }
 
   ping(): void {
@@ -71,6 +71,10 @@ export class Link {
   /** Whether messages get from one end to the other. */
   isWhole(): boolean {
     return !this.#isBroken && !this.near.isClosed && !this.far.isClosed
+  }
+
+  alter(frame: string): string {
+    return this.#world.alter(frame)
   }
 
   carry(from: LinkEnd, event: string, ...facts: unknown[]): void {

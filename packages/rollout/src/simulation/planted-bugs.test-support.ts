@@ -123,6 +123,18 @@ interface Planted {
   readonly decide?: Schedule
   readonly store?: (store: SimulatedStore) => SimulatedStore
   readonly session?: (session: PolicySession) => PolicySession
+  /** Begins to alter what connections carry in one life. */
+  readonly frames?: () => (frame: string) => string
+}
+
+/** Reads every result as one of the attempt that was assigned last. */
+function resultsOfAnyAttempt(): (frame: string) => string {
+  const latest = new Map<string, number>()
+  return (frame) => {
+    const message = JSON.parse(frame) as { readonly type: string; readonly key: string; readonly attempt: number }
+    if (message.type === 'assign') latest.set(message.key, message.attempt)
+    return message.type === 'result' && latest.has(message.key) ? JSON.stringify({ ...message, attempt: latest.get(message.key) }) : frame
+  }
 }
 
 export interface PlantedBug extends Planted {
@@ -158,6 +170,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   inScheduler('a cancel waits for its worker', 'what is cancelled ends soon'),
   inStore('same attempt again', 'an attempt has a number of its own'),
   inStore('turns of any attempt', 'turns are those of the current attempt'),
+  { name: 'results of any attempt', breaks: 'a rollout has one result, of its current attempt', frames: resultsOfAnyAttempt },
   inStore('answer before commit', 'what was answered is durable'),
   inStore('202 before commit', 'what was answered is durable'),
   {

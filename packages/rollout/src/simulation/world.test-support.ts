@@ -32,6 +32,8 @@ export function createWorld(seed: number, bug: PlantedBug | null) {
     bug,
     random,
     rates,
+    /** Alters what connections carry as the planted bug does. */
+    alter: bug?.frames?.() ?? ((frame: string) => frame),
     isFaulty,
     /** Longest delay of a message, in seconds. */
     latency: () => (isFaulty() ? rates.delay : 0.1),
