@@ -29,7 +29,7 @@ test('a disk that fills at any point keeps what was acknowledged, and the same r
     expect(checkHistory(path, [...limited.lines, ...again.lines])).toEqual([])
   }
   expect(outcomes).toContain('full')
-}, 60_000)
+})
 
 test('a folder that cannot be written is refused before anything is made', async (context) => {
   if (windows) return context.skip(noModes)

@@ -239,7 +239,7 @@ test('a process that reads everything while another writes misses nothing, and l
   expect(follower.lines.some((line) => line.startsWith('running'))).toBe(true)
   await store.close()
   expect((await readdir(path)).filter((name) => name.startsWith('run.db'))).toEqual(['run.db'])
-}, 60_000)
+})
 
 test('a run without rollouts has no rows', async () => {
   await using folder = await temporaryFolder()

@@ -52,7 +52,7 @@ test('the recording has the servers of a model, the rollouts under way, and how 
   onTestFinished(() => run.close())
   const isOut = ({ engines }: HealthSample) => engines['policy']!.replicas.some(({ ready }) => !ready)
   const last = await expect
-    .poll(() => run.health(0).samples.at(-1)?.running === 1 && isOut(run.health(0).samples.at(-1)!), { timeout: 30_000 })
+    .poll(() => run.health(0).samples.at(-1)?.running === 1 && isOut(run.health(0).samples.at(-1)!))
     .toBe(true)
     .then(() => run.health(0).samples.at(-1)!)
   expect(last).toMatchObject({
@@ -80,7 +80,7 @@ test('the recording has the servers of a model, the rollouts under way, and how 
   const blockedUntil = performance.now() + 400
   while (performance.now() < blockedUntil);
   const mostLate = () => Math.max(0, ...run.health(last.at).samples.map(({ eventLoopMs }) => eventLoopMs.most))
-  await expect.poll(mostLate, { timeout: 30_000 }).toBeGreaterThan(300)
+  await expect.poll(mostLate).toBeGreaterThan(300)
   stop.abort()
   await ended
   const { events } = await readEvents(join(directory, 'recorded', 'rollouts'))

@@ -72,7 +72,10 @@ describe('a pool', () => {
       const trainer = await createTrainer({ model: smallModel() })
       await trainer.pool.run('pack')
       console.log('ran')`
-    const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], { encoding: 'utf8', timeout: 20_000 })
+    const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+      encoding: 'utf8',
+      timeout: 120_000,
+    })
     expect({ status, stdout }).toEqual({ status: 0, stdout: 'ran\n' })
   })
 

@@ -53,7 +53,7 @@ class MemoryConnection:
         self.to_service.put_nowait(None)
 
     async def hear(self, kind: str) -> Frame:
-        data = await asyncio.wait_for(self.to_service.get(), 5)
+        data = await asyncio.wait_for(self.to_service.get(), 60)
         if data is None:
             raise AssertionError(f"the channel closed where {kind} was expected")
         frame = decode_frame(data)
@@ -92,7 +92,7 @@ class MemoryService:
         return connection
 
     async def next(self) -> MemoryConnection:
-        return await asyncio.wait_for(self.connections.get(), 5)
+        return await asyncio.wait_for(self.connections.get(), 60)
 
     def channel(self, files: Mapping[str, bytes] | None = None, **times: float) -> Channel:
         greeting = Greeting(HELLO, {"renderedIds": int32([1, 2, 3])}, lambda: files or {})

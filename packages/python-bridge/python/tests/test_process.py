@@ -63,9 +63,9 @@ class LedgerTest(unittest.TestCase):
             ready = context.Event()
             process = context.Process(target=_write_for_ever, args=(folder, ready))
             process.start()
-            ready.wait(10)
+            ready.wait(60)
             os.kill(process.pid, signal.SIGKILL)
-            process.join(10)
+            process.join(60)
             [path] = Path(folder, "ledger", "i").iterdir()
             self.assertEqual(path.name, f"sampled-{process.pid}.jsonl")
             written = [record["n"] for record in read_ledger(path.parent, "sampled")]

@@ -66,7 +66,7 @@ function run(
     ...env,
   }
   return new Promise((resolve) => {
-    execFile('bash', [join(path, 'run.sh'), ...args], { env: environment, cwd, timeout: 20_000 }, (error, _, stderr) => {
+    execFile('bash', [join(path, 'run.sh'), ...args], { env: environment, cwd, timeout: 120_000 }, (error, _, stderr) => {
       const read = (ending: string) =>
         existsSync(`${record}.${ending}`) ? readFileSync(`${record}.${ending}`, 'utf8').split('\0').filter(Boolean) : []
       const code = error ? Number((error as { code?: unknown }).code) : 0

@@ -36,7 +36,7 @@ function prepare(steps: readonly string[], options: Partial<LaunchTrainerOptions
     return verl
   }
   const waitForLine = async (pattern: RegExp) => {
-    await expect.poll(() => lines.some((line) => pattern.test(line)), { timeout: 5_000, interval: 20 }).toBe(true)
+    await expect.poll(() => lines.some((line) => pattern.test(line)), { interval: 20 }).toBe(true)
     return lines.map((line) => pattern.exec(line)).find((match) => match !== null) as RegExpExecArray
   }
   return { path, lines, metrics, launch, waitForLine }
@@ -104,7 +104,7 @@ it('ends a daemon of its own session together with verl, by whatever verl ended'
   const daemon = Number((await waitForLine(/^child (\d+)/))[1])
   await verl.ended
   expect(isRunning(daemon)).toBe(false)
-}, 15_000)
+})
 
 it('stops verl that answers no signal, and what it started', async () => {
   const { launch, waitForLine } = prepare(['child=1', 'deaf=1', 'hang=1'])
@@ -114,15 +114,15 @@ it('stops verl that answers no signal, and what it started', async () => {
   const exit = await verl.stop()
   expect(exit).toMatchObject({ stopped: true, error: null, signal: 'SIGKILL' })
   expect(isRunning(daemon)).toBe(false)
-}, 20_000)
+})
 
 it('lets verl end by itself on the first signal', async () => {
-  const { launch, waitForLine } = prepare(['hang=1'])
+  // The next signal would come later than this test may take.
+  const deadlines = { interruptMs: 600_000, terminateMs: 300, graceMs: 100 }
+  const { launch, waitForLine } = prepare(['hang=1'], { deadlines })
   const verl = await launch()
   await waitForLine(/hanging/)
-  const before = Date.now()
   expect(await verl.stop()).toMatchObject({ stopped: true, error: null })
-  expect(Date.now() - before).toBeLessThan(2_000)
 })
 
 it('leaves nothing behind when its guard is killed', async () => {
@@ -132,7 +132,7 @@ it('leaves nothing behind when its guard is killed', async () => {
   process.kill(verl.pid, 'SIGKILL')
   expect((await verl.ended).error?.code).toBe('TRAINER_PROCESS_DIED')
   expect(isRunning(daemon)).toBe(false)
-}, 15_000)
+})
 
 it('leaves nothing behind when Node is killed', async () => {
   const { path } = prepare([])
@@ -148,12 +148,12 @@ it('leaves nothing behind when Node is killed', async () => {
   node.stdout.on('data', (chunk: Buffer) => {
     output += chunk.toString()
   })
-  await expect.poll(() => output.includes('hanging'), { timeout: 20_000 }).toBe(true)
+  await expect.poll(() => output.includes('hanging')).toBe(true)
   const daemon = Number(/child (\d+)/.exec(output)?.[1])
   expect(isRunning(daemon)).toBe(true)
   node.kill('SIGKILL')
-  await expect.poll(() => isRunning(daemon) || existsSync(join(path, 'ray')), { timeout: 15_000, interval: 50 }).toBe(false)
-}, 40_000)
+  await expect.poll(() => isRunning(daemon) || existsSync(join(path, 'ray')), { interval: 50 }).toBe(false)
+})
 
 it.each([
   ['raise=CUDA out of memory. Tried to allocate 2 GiB', 'TRAINER_OUT_OF_MEMORY', /gpu_memory_utilization/],
