@@ -8,8 +8,8 @@ export const base = {
     exclude: ['**/node_modules/**', '**/dist/**'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     // A condition may take longer than Vitest's second on a busy machine.
     expect: { poll: { timeout: 30_000 } },
   },

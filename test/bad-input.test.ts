@@ -13,7 +13,7 @@ let model: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'aworld-train-bad-'))
   model = await makeTinyModel(join(folder, 'model'))
-}, 60_000)
+})
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
@@ -278,7 +278,7 @@ describe('a reward that misbehaves fails its episode with a reason, and is never
   it('by path: endless', async () => {
     const project = await makeProject(folder, model, {
       definition: { rewardFunc: './reward.ts#score' },
-      config: { reward: { timeoutMs: 2_000 }, training: { steps: 1, promptsPerStep: 1, samplesPerPrompt: 2 } },
+      config: { reward: { timeoutMs: 5_000 }, training: { steps: 1, promptsPerStep: 1, samplesPerPrompt: 2 } },
       files: {
         'train.jsonl': tasksOf(['known']),
         // The known answer, which the policy never says, is scored before the training.
@@ -287,7 +287,7 @@ describe('a reward that misbehaves fails its episode with a reason, and is never
       },
     })
     await expect((await openTrainer(project)).train()).rejects.toThrow(
-      /2 of REWARD_TIMEOUT\b.*: Reward "score" did not return within 2000 ms; make it return sooner, or raise reward\.timeoutMs/,
+      /2 of REWARD_TIMEOUT\b.*: Reward "score" did not return within 5000 ms; make it return sooner, or raise reward\.timeoutMs/,
     )
   })
 
@@ -360,7 +360,7 @@ describe('an agent that misbehaves ends its episode with a reason, and takes no 
     const project = await makeProject(folder, model, {
       config: {
         training: { steps: 1, promptsPerStep: kinds.length, samplesPerPrompt: 2 },
-        limits: { maxTurns: 4, timeoutMs: 5_000 },
+        limits: { maxTurns: 4, timeoutMs: 20_000 },
         sampling: { maxTokens: 6 },
       },
       files: {

@@ -28,7 +28,7 @@ beforeAll(async () => {
   project = await makeProject(folder, model, changes)
   trained = await runCli(['train', project.folder, '--json', '--seed', '3'])
   run = (await project.runs())[0] as string
-}, 90_000)
+})
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 

@@ -45,7 +45,7 @@ it('makes a project, from a checkout, that uses the checkout: it type-checks, pa
     const byProgram = await runNode([file], project)
     expect(byProgram).toMatchObject({ code: 0, output: expect.stringMatching(/^held-out reward [\d.]+ before, [\d.]+ after$/m) })
   }
-}, 180_000)
+})
 
 it('names every package that the files of a project import, or the page that goes on from them', async () => {
   const project = join(folder, 'my-agent')

@@ -49,7 +49,7 @@ beforeEach(() => {
        seen.push(name)
        if (seen.length === 1) setTimeout(() => { writeFileSync(process.argv[2], seen.join()); process.exit(7) }, 600)
      })
-     setTimeout(() => process.exit(1), 20_000)
+     setTimeout(() => process.exit(1), 120_000)
      console.log('ready')`,
   )
 })

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => context[Symbol.asyncDispose]())
 
 describe.each(parityTable)('$title', ({ rows }) => {
-  it.each(rows.filter(({ check }) => check))('$status: $theirs', ({ check }) => check!(context), 60_000)
+  it.each(rows.filter(({ check }) => check))('$status: $theirs', ({ check }) => check!(context))
 })
 
 it('has a check for every row that works or differs, and says with what the others come', () => {

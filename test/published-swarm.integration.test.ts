@@ -87,7 +87,7 @@ async function runSwarm(loop: string, samples: number) {
       limits: {},
     }),
   )
-  return { program, tokenIds, episodes: await runner.runAll(requests, AbortSignal.timeout(20_000)) }
+  return { program, tokenIds, episodes: await runner.runAll(requests, AbortSignal.timeout(120_000)) }
 }
 
 it.each([

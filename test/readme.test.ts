@@ -37,7 +37,7 @@ it('the program of the page trains the main example, in one step on eight held-o
   expect(output.stderr).toMatch(
     /^run runs\/\S+\nagents: periodic-table trained\nbefore: reward 0\.\d+ .*\n(?:.*\n)?step 1\/1, reward 0\.\d+\nafter: reward 0\.\d+ .*\n(?:.*\n)?run finished\n$/,
   )
-}, 60_000)
+})
 
 /** The anchors that GitHub gives the headings of a page. */
 const anchorsOf = (page: string) =>

@@ -15,7 +15,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'aworld-train-counts-'))
   model = await makeTinyModel(join(folder, 'model'))
   process.env['AWORLD_TRAIN_SIMD'] = 'plain'
-}, 60_000)
+})
 
 afterAll(async () => {
   delete process.env['AWORLD_TRAIN_SIMD']

@@ -126,7 +126,7 @@ it('serves plain clients, sessions of other programs and rollouts, and keeps wha
   expect(kept.map((line) => JSON.parse(line).rollout)).toEqual(['clients', trajectories[0] && (record as { rollout: string }).rollout])
 
   const client = createRolloutClient({ url: first.rollouts })
-  const episode = await client.run(rollout('a'), AbortSignal.timeout(30_000))
+  const episode = await client.run(rollout('a'), AbortSignal.timeout(120_000))
   expect(episode).toMatchObject({ rollout: 'a', stopReason: expect.stringMatching(/completed|truncated/), reward: expect.any(Number) })
   const { samples } = await client.get('a')
   expect(samples[0]!.provenance).toMatchObject({ rollout: 'a', taskId: 'task-10' })
@@ -149,7 +149,7 @@ it('serves plain clients, sessions of other programs and rollouts, and keeps wha
   await again.close()
   expect(await second.end('SIGTERM')).toBe(0)
   expect(second.shown()).toContain('nothing was under way any more')
-}, 60_000)
+})
 
 it('plain clients keep their address and their key over restarts, whose log never shows the key', async () => {
   const key = 'a-key-that-clients-send'
@@ -183,7 +183,7 @@ it('plain clients keep their address and their key over restarts, whose log neve
   await expect(both).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringMatching(/clients.key is the admin token/) })
   const bad = await runCli(['serve', model, '--path', 'agents'])
   expect([bad.code, bad.stderr]).toEqual([2, expect.stringMatching(/--path needs --key-env or --key-file/)])
-}, 60_000)
+})
 
 it('what was answered with 202 runs after a kill without being asked again, and who waited gets the result', async () => {
   await writeFile(
@@ -200,7 +200,7 @@ export default async (_task, { signal }) => {
   const config = { ...settings, recording: 'durable', rollouts, clients: null }
   const first = await serve('durable', config)
   const client = createRolloutClient({ url: first.rollouts, retries: 9 })
-  const waits = client.run(rollout('waits'), AbortSignal.timeout(60_000))
+  const waits = client.run(rollout('waits'), AbortSignal.timeout(120_000))
   for (const key of ['a', 'b', 'c']) expect((await client.submit(rollout(key))).status).toBe('queued')
   await client.submit(rollout('given-up'))
   await client.cancel('given-up')
@@ -213,7 +213,7 @@ export default async (_task, { signal }) => {
   expect((await client.get('given-up')).status).toBe('cancelled')
   await client.close()
   expect(await second.end('SIGTERM')).toBe(0)
-}, 120_000)
+})
 
 it('at a signal it waits for what is under way, then says what it cut off', async () => {
   const rollouts = { port: 0, agent: './slow-agent.ts' }
@@ -225,7 +225,7 @@ it('at a signal it waits for what is under way, then says what it cut off', asyn
   expect(await served.end('SIGTERM')).toBe(0)
   expect(served.shown()).toMatch(/under way: 0 calls, 1 rollout running, 0 queued; waiting at most 0.3 s\n.*cut off: 0 calls, 1 rollout/s)
   await client.close()
-}, 60_000)
+})
 
 it('TLS serves on any address; without it, beyond loopback, it does not start', async () => {
   const { cert, key } = selfSigned('localhost')
@@ -262,4 +262,4 @@ it('TLS serves on any address; without it, beyond loopback, it does not start', 
   }
   const { code, stderr } = await runCli(['serve'])
   expect([code, stderr]).toEqual([2, expect.stringMatching(/Name the folder of a model, or a configuration with --config FILE/)])
-}, 90_000)
+})

@@ -18,7 +18,7 @@ let model: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'aworld-train-terminal-'))
   model = await makeTinyModel(join(folder, 'model'))
-}, 60_000)
+})
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 

@@ -38,7 +38,7 @@ it('a service that dies in a step ends the run after its patience, with one mess
       trainEngineName: 'tinker',
       config: {
         model: { path: model },
-        tinker: { url: service.url, patienceMs: 600 },
+        tinker: { url: service.url, patienceMs: 5_000 },
         training: { steps: 3, promptsPerStep: 2, samplesPerPrompt: 8, checkpointEvery: 1, learningRate: 1e-2 },
         sampling: { maxTokens: 6 },
         concurrency: 8,
@@ -67,7 +67,7 @@ it('a service that dies in a step ends the run after its patience, with one mess
   })
   await expect(broken).rejects.toMatchObject({
     code: 'POLICY_UNAVAILABLE',
-    message: expect.stringContaining('did not answer asample for 0.6 s'),
+    message: expect.stringContaining('did not answer asample for 5 s'),
   })
   expect(warnings.filter((message) => /tried again|did not answer/.test(message))).toEqual([])
   // Four questions in the patience of each of eight calls; a client that repeats them, or a second attempt, would ask far more.
@@ -80,4 +80,4 @@ it('a service that dies in a step ends the run after its patience, with one mess
   const record = readRun(resumed.path)
   onTestFinished(() => record.close())
   expect([...record.episodes()].filter(({ stopReason }) => stopReason !== 'completed')).toEqual([])
-}, 120_000)
+})

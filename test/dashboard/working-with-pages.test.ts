@@ -355,7 +355,7 @@ it('compares with what every sample of a group that runs has by now', async () =
   await expect.poll(samples).toEqual(['1×'])
   await store.appendTurn(other(2).key, attempt, 'solver', store.turnsOf(request.key)!.agents.get('solver')![0]!)
   store.appendEvent({ type: 'step-start', at: Date.now(), step: 3, steps: 9 })
-  await expect.poll(samples, { timeout: 10_000 }).toEqual(['2×'])
+  await expect.poll(samples).toEqual(['2×'])
   expect(watched.problems).toEqual([])
   await watched.context.close()
   await dashboard.close()

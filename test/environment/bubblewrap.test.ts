@@ -62,7 +62,7 @@ test('output may be opened again as a file, and programs have a name, a home and
   await workspace.close()
 })
 
-test('as many shells are open as a lease may have, beside all processes of its commands', { timeout: 120_000 }, async () => {
+test('as many shells are open as a lease may have, beside all processes of its commands', async () => {
   const workspace = await open({ processes: 16 })
   const shells: Shell[] = []
   for (let index = 0; index < 64; index++) shells.push(await workspace.shell(signal))
@@ -200,7 +200,7 @@ test('a jail that something outside ended is dead for good', async () => {
   await inShell(shell, `sleep ${sleepTime(1)} &`)
   const pending = inShell(shell, `sleep ${sleepTime(2)}`)
   pending.catch(() => {})
-  await vi.waitUntil(() => sleepersOf(sleepTime(2)).length > 0)
+  await vi.waitUntil(() => sleepersOf(sleepTime(2)).length > 0, { timeout: 60_000 })
   process.kill(childOfOurs(sleepersOf(sleepTime(2))[0]!), 'SIGKILL')
   await expect(pending).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
   await expect(inShell(shell, 'true')).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
@@ -261,7 +261,7 @@ test('closing ends every process', async () => {
   await inShell(shell, `(setsid sleep ${sleepTime(3)} &); sleep ${sleepTime(3)} &`)
   const running = workspace.run({ command: ['sleep', sleepTime(3)], timeoutMs: 60_000 }, signal)
   running.catch(() => {})
-  await vi.waitUntil(() => sleepersOf(sleepTime(3)).length === 3)
+  await vi.waitUntil(() => sleepersOf(sleepTime(3)).length === 3, { timeout: 60_000 })
   await workspace.close()
   expect(sleepersOf(sleepTime(3))).toEqual([])
   await expect(running).rejects.toThrow('The workspace is closed')
@@ -275,6 +275,6 @@ test('a program that is ended while its jail starts leaves nothing', async () =>
     setTimeout(() => controller.abort(new Error('ended')), delay)
     await expect(running).rejects.toThrow('ended')
   }
-  await vi.waitUntil(() => sleepersOf(sleepTime(4)).length === 0)
+  await vi.waitUntil(() => sleepersOf(sleepTime(4)).length === 0, { timeout: 60_000 })
   await workspace.close()
 })

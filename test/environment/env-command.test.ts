@@ -120,7 +120,7 @@ describe('aworld-train env', () => {
     await start()
     const { pid, url, token } = connection()
     process.kill(pid, 'SIGKILL')
-    await expect.poll(async () => (await env('status')).stdout, { timeout: 20_000 }).toMatch(/no environment runs here/)
+    await expect.poll(async () => (await env('status')).stdout).toMatch(/no environment runs here/)
     expect((await env('start', ['--port', new URL(url).port, '--tier', 'simulated'])).code).toBe(0)
     expect(await command('echo back', { MCP_SERVER_URL: url, MCP_SERVER_TOKEN: token })).toContain('back')
   })

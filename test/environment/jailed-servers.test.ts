@@ -183,7 +183,7 @@ test('one is ready before a lease that has nothing to write asks for it', async 
     warm
       .lease({ rollout: `warm-${leases++}`, attempt: 0, sample: 0, task })
       .tools({ agent: 'a', mcpConfig: { mcpServers: { shell: shell() } } }, never)
-  const started = (count: number) => vi.waitUntil(async () => (await warm.counts()).serversStarted === count, { timeout: 10_000 })
+  const started = (count: number) => vi.waitUntil(async () => (await warm.counts()).serversStarted === count, { timeout: 60_000 })
   await tools({ id: 'task' })
   await started(2)
   await tools({ id: 'task' })
@@ -243,7 +243,7 @@ test('all that it started ends with its lease', async () => {
   await run(`(setsid sleep ${sleepTime(1)} >/dev/null 2>&1 &); sleep ${sleepTime(1)} >/dev/null 2>&1 & sleep 0.1`)
   expect(sleepersOf(sleepTime(1))).toHaveLength(2)
   await lease.close()
-  await vi.waitUntil(() => sleepersOf(sleepTime(1)).length === 0)
+  await vi.waitUntil(() => sleepersOf(sleepTime(1)).length === 0, { timeout: 60_000 })
 })
 
 test('nothing is left of a jailed server when the process that has it is killed', async () => {
@@ -255,5 +255,5 @@ test('nothing is left of a jailed server when the process that has it is killed'
   await new Promise((resolve) => child.stdout.once('data', resolve))
   expect(sleepersOf(sleepTime(2))).toHaveLength(2)
   child.kill('SIGKILL')
-  await vi.waitUntil(() => sleepersOf(sleepTime(2)).length === 0, { timeout: 5000 })
+  await vi.waitUntil(() => sleepersOf(sleepTime(2)).length === 0, { timeout: 60_000 })
 })

@@ -42,12 +42,12 @@ test('of a killed server no process is left, no folder after the next start, and
   const command = `echo kept > file; (setsid sleep ${time} &); sleep ${time} &`
   await callTool(client, 'terminal-server__execute_command', { command })
   const running = callTool(client, 'terminal-server__execute_command', { command: `sleep ${time}` }).catch(() => 'lost')
-  await vi.waitUntil(() => sleepersOf(time).length === 3)
+  await vi.waitUntil(() => sleepersOf(time).length === 3, { timeout: 60_000 })
   expect(readdirSync(temporary)).not.toEqual([])
 
   process.kill(first.pid, 'SIGKILL')
   expect(await running).toBe('lost')
-  await vi.waitUntil(() => sleepersOf(time).length === 0, { timeout: 5_000 })
+  await vi.waitUntil(() => sleepersOf(time).length === 0, { timeout: 60_000 })
   const second = await start()
   const left = () => readdirSync(temporary).filter((name) => name.includes(`-${first.pid}-`))
   expect(left()).toEqual([])

@@ -22,7 +22,7 @@ test('a jail that is killed ends its lease for good, and that of no other', asyn
     await callTool(killed, 'desk-server__execute', { command: `sleep ${time} &` })
     await callTool(other, 'desk-server__execute', { command: 'word=fig' })
     process.kill(childOfOurs(sleepersOf(time)[0]!), 'SIGKILL')
-    await vi.waitUntil(() => sleepersOf(time).length === 0)
+    await vi.waitUntil(() => sleepersOf(time).length === 0, { timeout: 60_000 })
     const died = expect.objectContaining({ code: 'TOOL_SERVER_DIED' })
     await expect(callTool(killed, 'desk-server__execute', { command: 'pwd' })).rejects.toMatchObject({ data: died })
     await expect(callTool(killed, 'notes-server__append', { text: '1' })).rejects.toMatchObject({ data: died })

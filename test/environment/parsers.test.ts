@@ -22,7 +22,7 @@ test('the kernel filters what a parser asks of it, and it can write no more than
   const hostile = new URL('../../packages/sandbox/src/testing/hostile-parser.ts', import.meta.url)
   const parse = jail.parse(hostile, new Uint8Array(), { what: 'spin' }, new AbortController().signal)
   parse.catch(() => {})
-  await vi.waitUntil(() => statusesOf('/opt/node').length > 0)
+  await vi.waitUntil(() => statusesOf('/opt/node').length > 0, { timeout: 60_000 })
   const [status = ''] = statusesOf('/opt/node')
   expect(status).toMatch(/^Seccomp:\t2$/m)
   const mounts = readFileSync(`/proc/${/^Pid:\s*(\d+)/m.exec(status)?.[1]}/mountinfo`, 'utf8')

@@ -21,7 +21,7 @@ const children = (program: string) =>
 const rooms = () => children('bwrap')
 /** Jails that wait for their first program: a workspace that nobody has used stands once it has one. */
 const standing = () => children('nsenter').length
-const until = (condition: () => boolean) => vi.waitUntil(condition, { timeout: 30_000 })
+const until = (condition: () => boolean) => vi.waitUntil(condition, { timeout: 60_000 })
 /** Whether this process has not yet taken note of its end. */
 const isThere = (pid: number) => existsSync(`/proc/${pid}`)
 const print = async (workspace: Workspace, command: string) =>

@@ -1,4 +1,4 @@
 // Engines that start workers, each on a cluster that the test starts as processes of this machine.
 import { suite } from '../../vitest.base.ts'
 
-export default suite('executors', { globalSetup: ['test/executors/install.ts'], testTimeout: 600_000, hookTimeout: 600_000 })
+export default suite('executors', { globalSetup: ['test/executors/install.ts'] })

@@ -121,7 +121,7 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
   }
 
   first.process.kill('SIGKILL')
-  await expect.poll(() => serve.shown(), { timeout: 10_000 }).toContain('Worker "first" is gone with 2 of its attempts')
+  await expect.poll(() => serve.shown()).toContain('Worker "first" is gone with 2 of its attempts')
   const run = readRun(join(project, 'recorded', 'rollouts'))
   const rows = () => run.health(0).workers.map(({ name, status, slots, lostAttempts }) => [name, status, slots, lostAttempts])
   const other = await expect
@@ -218,7 +218,7 @@ it('a training whose agents run in child processes, one of which is killed, has 
   expect(workers.output).toContain(`counts   ${rollouts} rollouts in ${attempts} attempts, `)
   expect(workers.output).toMatch(/Worker "local-\d" ended by SIGKILL and is started again/)
   expect(workers.report?.ledger).toMatchObject({ unexplained: 0 })
-}, 240_000)
+})
 
 /** A launcher of a user: child processes, without another start. */
 const ownLauncher = `
@@ -279,7 +279,7 @@ it('a training takes a launcher of its own, an address for its workers and one r
   expect(workers.result, workers.stderr).toEqual(inProcess.result)
   expect(workers.output).toContain(`http://127.0.0.2:${port}`)
   expect([await ranInTurn(inProcess.folder!), await ranInTurn(workers.folder!)]).toEqual([false, true])
-}, 240_000)
+})
 
 it('a training takes its workers, and the calls of their agents, over TLS', async () => {
   const { cert, key } = selfSigned('localhost')
@@ -295,7 +295,7 @@ it('a training takes its workers, and the calls of their agents, over TLS', asyn
     { NODE_EXTRA_CA_CERTS: authority },
   )
   expect(workers.result, workers.stderr).toEqual(inProcess.result)
-}, 240_000)
+})
 
 it('a training takes workers that somebody else starts, as a server does', async () => {
   const port = await freePort()
@@ -310,7 +310,7 @@ it('a training takes workers that somebody else starts, as a server does', async
   expect(workers.output).toContain(`Start workers where you like: aworld-train worker ${options.join(' ')}`)
   worker.process.kill('SIGTERM')
   expect(await worker.ended).toBe(0)
-}, 240_000)
+})
 
 it('a certificate that workers do not trust ends the training with what to do', async () => {
   const { cert, key } = selfSigned('localhost')
@@ -319,7 +319,7 @@ it('a certificate that workers do not trust ends the training with what to do', 
   const files = { 'agent.ts': readingAgent, 'cert.pem': cert, 'key.pem': key }
   const { code, stderr } = await train({ files, config: { executor: { workerNum: 1 }, gateway } })
   expect([code, stderr]).toEqual([2, expect.stringMatching(/has no certificate that this worker trusts: .*Name the file of its authority/)])
-}, 120_000)
+})
 
 it('the launcher of the guide starts steps of srun under sbatch, which closes standard input, and starts one again that dies', async () => {
   const guide = await readFile(join(repository, 'docs/3.guides/clusters.md'), 'utf8')
@@ -337,7 +337,7 @@ it('the launcher of the guide starts steps of srun under sbatch, which closes st
   )
   expect(workers.result, workers.stderr).toEqual(inProcess.result)
   expect(workers.output).toMatch(/srun of worker "slurm-\d" ended with 1 and is started again/)
-}, 240_000)
+})
 
 it.each([
   [
@@ -405,4 +405,4 @@ export const agent = async () => ({ answer: 'a', messages: [] })
     2,
     expect.stringMatching(/Worker "local-0" cannot run: it ended with code 2, and printed: .*no GPU here/),
   ])
-}, 120_000)
+})

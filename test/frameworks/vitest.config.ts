@@ -1,4 +1,4 @@
 // Agents of other frameworks, installed apart from the workspace.
 import { suite } from '../../vitest.base.ts'
 
-export default suite('frameworks', { globalSetup: ['test/frameworks/install.ts'], testTimeout: 300_000, hookTimeout: 300_000 })
+export default suite('frameworks', { globalSetup: ['test/frameworks/install.ts'] })

@@ -25,7 +25,7 @@ export interface CliResult {
 
 /** Runs `aworld-train` from source in a process of its own, in plain SIMD. */
 export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  const { cwd = repository, env = {}, onStart, onLine, deadlineMs = 60_000 } = options
+  const { cwd = repository, env = {}, onStart, onLine, deadlineMs = 240_000 } = options
   const child = spawn(process.execPath, [join(repository, 'packages/cli/src/main.ts'), ...args], {
     cwd,
     env: { ...process.env, AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1', ...env },

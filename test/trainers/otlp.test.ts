@@ -37,4 +37,4 @@ it('hands the tree of every rollout to a receiver of the protocol, with the numb
   receiver.kill()
   await received
   expectTree(spans, traced)
-}, 120_000)
+})

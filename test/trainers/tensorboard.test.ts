@@ -123,7 +123,7 @@ it('is served by TensorBoard itself', async () => {
   expect(values.map(([, step, value]) => [step, value])).toEqual(report.curve.map(({ step, reward }) => [step, Math.fround(reward)]))
   const { wallMs } = report.times
   for (const [wallTime] of values) expect(Date.now() / 1_000 - wallTime).toBeLessThan(wallMs / 1_000 + 60)
-}, 60_000)
+})
 
 it('goes on in the same curves after kill -9 and a torn record, without a step missing or twice', async () => {
   const project = await makeLoggingProject()
@@ -152,7 +152,7 @@ it('goes on in the same curves after kill -9 and a torn record, without a step m
   expect(whole['train/rewardMean']).toEqual(report.curve.map(({ step, reward }) => [step, Math.fround(reward)]))
   expect(whole['test/reward']).toEqual([report.before, report.after].map((result) => [result!.step, Math.fround(result!.reward)]))
   expect(stepsOf(whole, 'validation/reward')).toEqual([2, 4, steps])
-}, 120_000)
+})
 
 it('has the steps from before it was asked for', async () => {
   const project = await makeLoggingProject()

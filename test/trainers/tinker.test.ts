@@ -76,7 +76,7 @@ test('a run that was stopped goes on from the checkpoint that its pointer names'
   expect(report.ledger).toMatchObject({ unexplained: 0 })
   const loads = service.calls.filter(({ name }) => name === 'load_weights')
   expect(loads.at(-1)?.json).toMatchObject({ path: expect.stringContaining('tinker://'), optimizer: true })
-}, 120_000)
+})
 
 test('eval --checkpoint samples the weights that a run left at the service', async () => {
   const files = await project(6)

@@ -2,4 +2,4 @@
 import { suite } from '../../vitest.base.ts'
 
 // Two files at once: half of what they take is a Python that imports or a service that waits.
-export default suite('trainers', { fileParallelism: true, testTimeout: 600_000, hookTimeout: 600_000 })
+export default suite('trainers', { fileParallelism: true })

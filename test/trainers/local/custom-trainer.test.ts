@@ -25,7 +25,7 @@ beforeAll(async () => {
   process.env['AWORLD_TRAIN_SIMD'] = 'plain'
   folder = await mkdtemp(join(tmpdir(), 'aworld-train-custom-'))
   model = await makeTinyModel(join(folder, 'model'))
-}, 60_000)
+})
 
 afterAll(async () => {
   delete process.env['AWORLD_TRAIN_SIMD']
@@ -196,7 +196,6 @@ AgentTrainer.registerProcessor('own', Own)
     const config = await readFile(join(project.folder, 'aworld-train.config.ts'), 'utf8')
     const { code, stderr } = await runCli(['train', project.folder], {
       onStart: () => {},
-      deadlineMs: 30_000,
       env: { NODE_OPTIONS: `--import=${join(project.folder, 'trainer.ts')}` },
     })
     expect({ code, stderr, config: config.includes('own') }).toEqual({ code: 0, stderr: '', config: true })

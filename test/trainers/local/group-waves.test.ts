@@ -32,7 +32,7 @@ const changes = (threads: number, concurrency: number): ProjectChanges => ({
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'aworld-train-waves-'))
   model = await makeTinyModel(join(folder, 'model'))
-}, 60_000)
+})
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
@@ -64,7 +64,7 @@ it('one seed gives one run on one thread and two, with few slots and many, and a
   }
   await finish(killed)
   expect(await outcomeOf(killed)).toEqual(expected)
-}, 240_000)
+})
 
 async function finish(project: TinyProject): Promise<void> {
   const { code, stdout, stderr } = await runCli(['train', project.folder, '--json'])

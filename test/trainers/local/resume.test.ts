@@ -63,7 +63,7 @@ beforeAll(async () => {
   const project = await makeProject(folder, model, changes())
   await (await openTrainer(project)).train()
   whole = await outcomeOf(project)
-}, 60_000)
+})
 
 afterAll(async () => {
   delete process.env['AWORLD_TRAIN_SIMD']
@@ -195,7 +195,7 @@ describe('a run that is killed', () => {
     expect(await readdir(temporary)).toEqual([])
     expect((await readdir((await project.runs())[0] as string)).sort()).toEqual((await readdir(whole.path)).sort())
     await expectSameAsWhole(project)
-  }, 120_000)
+  })
 })
 
 describe('the same seed gives the same curve and the same weights', () => {

@@ -49,7 +49,7 @@ describe('what the main example learned', () => {
       permuted.push((await evaluate(['--table', tableFile], permutedRows, samplingSeed)).reward ?? 0)
     }
     expect(mean(real) - mean(permuted)).toBeLessThanOrEqual(0.05)
-  }, 240_000)
+  })
 
   it('is worth nothing without the tools: no kind is above its chance', async () => {
     const { tasks } = await loadDataset(join(example, 'data/test.jsonl'))
@@ -70,7 +70,7 @@ describe('what the main example learned', () => {
       const accuracy = mean(rows.map(({ reward }) => reward ?? 0))
       expect(accuracy, kind).toBeLessThanOrEqual(p + 1.96 * Math.sqrt((p * (1 - p)) / rows.length))
     }
-  }, 120_000)
+  })
 })
 
 /** The trained policy over tasks, with a server of its own. */

@@ -147,4 +147,4 @@ test('a trainer that ignores the mask of the environment trains other tokens tha
   })
   const run = await subject.train(createTrainerExam(), { steps: 1 })
   await expect(examineRun(run, subject).rows()).rejects.toThrow(/Row 0 of step 1 trains \d+ tokens/)
-}, 120_000)
+})

@@ -96,7 +96,7 @@ const sum = (values: readonly { readonly tokens: number }[]) => values.reduce((t
 const maskTokens = ({ results }: WorkerAnswer) => results.flatMap(({ rows = [] }) => rows).reduce((total, { mask }) => total + mask, 0)
 const errors = ({ results }: WorkerAnswer) => results.map(({ error }) => error?.code)
 
-describe('against a real rollout service', { timeout: 90_000 }, () => {
+describe('against a real rollout service', () => {
   test('rollouts return rows whose sampled tokens are those of the policy; the files come over the channel', async () => {
     await using stage = await openStage({ directory: null })
     const answer = await stage.play({ rollouts: 8 })

@@ -48,13 +48,13 @@ beforeAll(async () => {
   await mkdir(kept)
   await writeFile(join(kept, 'channel.token'), token, { mode: 0o600 })
   service = await startServe(path, token)
-}, 240_000)
+})
 
 afterAll(async () => {
   service?.kill('SIGTERM')
   await cluster?.close()
   await rm(folder, { recursive: true, force: true })
-}, 60_000)
+})
 
 it('trains both steps as a job of a cluster that knows nothing of the run', async () => {
   // The channel is given to the job, and so to its workers, to whom run.sh gives it as well.
@@ -66,7 +66,7 @@ it('trains both steps as a job of a cluster that knows nothing of the run', asyn
   expect(stepsDone(kept)).toEqual([1, 2])
   expect(existsSync(join(kept, 'checkpoints/global_step_2/actor'))).toBe(true)
   expect(existsSync(join(path, 'checkpoints'))).toBe(false)
-}, 240_000)
+})
 
 it('accounts for every token of the job', async () => {
   const [incarnation, ...others] = await readdir(join(kept, 'ledger'))

@@ -74,7 +74,7 @@ async function expectNothingLeft(): Promise<void> {
   // A killed Node leaves the folder of its tool servers to the next one; what torch compiled is torch's cache.
   const kept = /^(?:aworld-train-environment-|torchinductor_)/
   const left = async () => (await readdir(temporary)).filter((name) => !kept.test(name))
-  await expect.poll(left, { timeout: 10_000 }).toEqual([])
+  await expect.poll(left).toEqual([])
 }
 
 beforeAll(async () => {
@@ -140,4 +140,4 @@ it('exports the newest checkpoint as a Hugging Face folder', async () => {
   expect(stdout).toContain('after step 4')
   for (const file of ['config.json', 'model.safetensors', 'tokenizer.json']) expect(existsSync(join(target, file)), file).toBe(true)
   expect(JSON.parse(await readFile(join(target, 'config.json'), 'utf8'))).toMatchObject({ model_type: 'qwen3', dtype: 'float32' })
-}, 180_000)
+})

@@ -142,7 +142,7 @@ export function describeGatewayOverVllm(bench: () => VllmBench): void {
         } catch (error) {
           expect(error).toMatchObject({ message: 'left' })
         }
-        const until = Date.now() + 3000
+        const until = Date.now() + 60_000
         while ((await vllm.metric('vllm:num_requests_running')) + gateway.counts().inFlight > 0 && Date.now() < until) await sleep(50)
         expect(await vllm.metric('vllm:num_requests_running')).toBe(0)
         const [{ turns }] = (await session.close()) as [Trajectory]
