@@ -232,7 +232,8 @@ it('TLS serves on any address; without it, beyond loopback, it does not start', 
   await writeFile(join(project, 'cert.pem'), cert)
   await writeFile(join(project, 'key.pem'), key)
   const tls = { cert: 'cert.pem', key: 'key.pem' }
-  const served = await serve('tls', { ...settings, recording: null, rollouts: null, gateway: { host: '0.0.0.0', port: 0, tls } })
+  const { rollouts: _, reward: __, ...withoutRollouts } = settings
+  const served = await serve('tls', { ...withoutRollouts, recording: null, gateway: { host: '0.0.0.0', port: 0, tls } })
   expect(served.url).toMatch(/^https:/)
   expect(served.shown()).toContain('set gateway.publicUrl')
   const dispatcher = new Agent({ connect: { ca: cert } })
