@@ -90,7 +90,7 @@ const filled = (use: (trainer: AgentTrainer, context: ParityContext) => unknown)
 /** What the checks of the trainer in the box found out. */
 function planOf(trainer: AgentTrainer) {
   const { plan } = trainer.trainProcessor as {
-    plan?: { train: { tasks: unknown[] }; test: { tasks: unknown[] } | null; rewardSource: unknown; agentModule: string }
+    plan?: { train: { tasks: unknown[] }; test: { tasks: unknown[] } | null; rewardSource: unknown; agent: { module: string } }
   }
   return plan!
 }
@@ -147,7 +147,7 @@ export const configRows: readonly ParityRow[] = [
     ours: "`agent: './agent.yaml'`",
     status: 'differs',
     note: 'The key itself has no effect: the agent is always named by the option.',
-    check: filled((trainer) => assert.equal(planOf(trainer).agentModule, './custom-agent-loop.ts#CustomAgentLoop')),
+    check: filled((trainer) => assert.equal(planOf(trainer).agent.module, './custom-agent-loop.ts#CustomAgentLoop')),
   },
   {
     theirs: '`reward_fn_file_path` and `reward_fn_name`, left blank: filled from `reward_func`',

@@ -85,6 +85,7 @@ export {
 export { findLoss, passWarnings } from './inputs/named-loss.ts'
 export { findReward, type NamedReward, type RewardNames, tryReward } from './inputs/named-reward.ts'
 export { raiseFindings } from './inputs/raise-findings.ts'
+export type { TrainingPlan } from './inputs/training-plan.ts'
 export { runWarmUp, type WarmUp, type WarmUpRequest } from './inputs/warm-up.ts'
 export type * from './ledger/read-ledger.ts'
 export { readLedger } from './ledger/read-ledger.ts'

@@ -21,7 +21,7 @@ function inputsOf(plan: LocalPlan) {
     ...settingInputs(plan.config),
     'the seed': plan.seed,
     'the policy': plan.policy.settings,
-    'the agent': [plan.agentModule, plan.agentFiles.map(bytesHash)],
+    'the agent': [plan.agent.module, plan.agent.files.map(bytesHash)],
     'the model': [plan.model, warmUp, plan.model === null && warmUp !== null ? exportHash(warmUp, configDirectory) : null],
     'the training tasks': tasks(plan.train),
     'the validation tasks': tasks(plan.validation),

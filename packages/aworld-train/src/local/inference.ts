@@ -55,7 +55,7 @@ export async function runInference(plan: LocalPlan, request: InferenceRequest): 
     kind: 'evaluation' as const,
     name: `${plan.name}-eval`,
     configurationHash: 'inference',
-    provenance: { seed: plan.seed, agent: plan.agentModule, tasks: request.dataset.tasks.length },
+    provenance: { seed: plan.seed, agent: plan.agent.module, tasks: request.dataset.tasks.length },
     options: { ...options, fresh: true, resume: undefined },
   }
   return await inTriedRun(plan, tried, (run, parts) => inferInRun(plan, { ...request, parts, model }, run))

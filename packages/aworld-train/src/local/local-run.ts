@@ -42,7 +42,7 @@ export async function inLocalRun<T>(
   request: RunRequest & { readonly configurationHash: string },
   work: (run: LocalRun) => Promise<T>,
 ): Promise<T> {
-  const provenance = { seed: plan.seed, agent: plan.agentModule, tasks: plan.train.tasks.length }
+  const provenance = { seed: plan.seed, agent: plan.agent.module, tasks: plan.train.tasks.length }
   const tried = { ...request, name: plan.name, inputs: inputHashes(plan), provenance }
   return await inTriedRun(plan, tried, async (run, parts) => {
     await using opened = new AsyncDisposableStack()

@@ -12,12 +12,10 @@ import type { LocalPlan } from './plan.ts'
 export interface StageOptions {
   /** A Hugging Face folder. */
   readonly model: string
-  /**
-   * Its configuration, seed and program, and the path of its agent for other processes. The program of an Agent or a Swarm may hold
-   * connections; they are closed with the stage.
-   */
-  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory' | 'policy'> &
-    Partial<Pick<LocalPlan, 'agent' | 'configDirectory'>>
+  /** The program of an Agent or a Swarm may hold connections; they are closed with the stage. */
+  readonly plan: Pick<LocalPlan, 'config' | 'configDirectory' | 'seed' | 'program' | 'agent' | 'policy'>
+  /** Runs agents in this process, whatever the configuration says. Default `false`. */
+  readonly inProcess?: boolean | undefined
   /** They stay open when the stage closes. */
   readonly parts: RolloutParts
   readonly store: RolloutWriter
@@ -47,7 +45,7 @@ export interface Stage {
 /** Opens the stage. If a part fails to open, the parts before it are closed. */
 export async function openStage(options: StageOptions): Promise<Stage> {
   const { parts, store, answers, onEvent } = options
-  const { config, seed, program, agentDirectory } = options.plan
+  const { config, configDirectory, seed, program, agent } = options.plan
   await using stack = new AsyncDisposableStack()
   const policy = stack.adopt(await options.plan.policy.open(options.model, options.signal), (each) => each.close())
   const chat = await loadChatModel({
@@ -57,7 +55,6 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     templateArguments: config.model.templateArguments,
   })
   const counted = countCalls(policy.engine)
-  const { agent, configDirectory = agentDirectory } = options.plan
   const { gateway, runner, environment } = await openTrainingSide(
     stack,
     {
@@ -67,9 +64,9 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       name: policy.engine.model.name,
       settings: config,
       configDirectory,
-      agentDirectory,
+      agentDirectory: agent.directory,
       // One rollout of a test, without workers, needs no address for others.
-      elsewhere: agent ? { agent, engines: launcherEngines, entry: workerEntry } : null,
+      elsewhere: options.inProcess ? null : { agent, engines: launcherEngines, entry: workerEntry },
       seed,
       program,
       store,

@@ -11,7 +11,7 @@ export async function writeRunFiles(path: string, plan: LocalPlan): Promise<void
   const agents = plan.program.agents.map(({ name, trainable }) => ({
     name,
     trainable,
-    ...(plan.agentModule ? { module: plan.agentModule } : {}),
+    ...(plan.agent.module ? { module: plan.agent.module } : {}),
   }))
   await writeFile(join(path, 'agent.yaml'), stringify(agents))
   await writeFile(join(path, 'final_trainer.yaml'), toYaml({ ...plan.config, seed: plan.seed }))

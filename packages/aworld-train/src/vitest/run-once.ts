@@ -51,7 +51,8 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
   const configDirectory = typeof training.config === 'string' ? dirname(resolve(baseDirectory, training.config)) : baseDirectory
   const source = typeof training.config === 'string' ? resolve(baseDirectory, training.config) : training.config
   const config = forOnce(parseLocalConfig(source, { translator: verlKeys, others: trainerSections }).config, options, configDirectory)
-  const { program, directory: agentDirectory } = await loadTrainableAgent(training.agent, baseDirectory)
+  const agent = await loadTrainableAgent(training.agent, baseDirectory)
+  const { program, directory: agentDirectory } = agent
   const row = typeof options.task === 'string' ? { prompt: options.task } : options.task
   const loaded = await loadDataset([row], {
     split: 'train',
@@ -108,8 +109,10 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
       'There is no model to run: the warm-up makes it when you train. Pass `script` with what the policy says, or `model` with the folder of a trained one.',
     )
   }
-  const plan = { config, seed, program, agentDirectory, policy: localPolicy.choose(config, {}, model) }
-  const stage = stack.adopt(await openStage({ model, plan, parts, answers: loaded.answers, signal, ...common }), (each) => each.close())
+  const plan = { config, configDirectory, seed, program, agent, policy: localPolicy.choose(config, {}, model) }
+  const stage = stack.adopt(await openStage({ model, plan, parts, answers: loaded.answers, signal, inProcess: true, ...common }), (each) =>
+    each.close(),
+  )
   return await stage.runner.run(request(stage.policy.engine.name, config.sampling.maxTokens), signal)
 
   function request(policy: string, maxTokens: number) {

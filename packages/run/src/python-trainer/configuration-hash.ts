@@ -1,5 +1,6 @@
 import { stableHash } from '@aworld-train/core'
 import { bytesHash, datasetHash, exportHash, hashesByName, settingInputs } from '../inputs/input-hashes.ts'
+import { describeAgent } from './plan-start.ts'
 import type { PythonTrainingPlan } from './training-plan.ts'
 
 /**
@@ -13,7 +14,7 @@ export const trainerConfigurationHash = (plan: PythonTrainingPlan): string => st
 export const trainerInputHashes = (plan: PythonTrainingPlan): Record<string, string> => hashesByName(inputsOf(plan))
 
 function inputsOf(plan: PythonTrainingPlan) {
-  const { trainer, name, config, seed, agent, loadedAgent, model, warmUp, train, test, reward } = plan
+  const { trainer, name, config, seed, agent, model, warmUp, train, test, reward } = plan
   const source = typeof reward?.source === 'string' ? reward.source : null
   return {
     'the trainer': trainer.name,
@@ -21,7 +22,7 @@ function inputsOf(plan: PythonTrainingPlan) {
     [`the keys of ${trainer.name}`]: config.identity,
     ...settingInputs(config.settings),
     'the seed': seed,
-    'the agent': [agent.module, loadedAgent.files.map(bytesHash)],
+    'the agent': [describeAgent(agent).module, agent.files.map(bytesHash)],
     'the model': [model, model === null && warmUp !== null ? exportHash(warmUp, config.directory) : null],
     'the training tasks': datasetHash(train),
     'the test tasks': test && datasetHash(test),

@@ -39,7 +39,7 @@ export async function planStart(
   signal: AbortSignal | undefined,
 ): Promise<TrainerPlan> {
   const { trainer, config, agent, train, test, reward, python } = plan
-  const run = toPlanInputs({ agent, train, test, reward, python: python.path, ...parts })
+  const run = toPlanInputs({ agent: describeAgent(agent), train, test, reward, python: python.path, ...parts })
   const planned = await trainer.plan(config, run, { validate: true, signal })
   const { problems, version } = planned
   if (problems.length === 0) return planned

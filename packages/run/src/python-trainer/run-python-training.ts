@@ -18,7 +18,7 @@ import { announce } from './announce.ts'
 import { trainerConfigurationHash, trainerInputHashes } from './configuration-hash.ts'
 import { createRunWatch, followTrainer } from './follow-trainer.ts'
 import { createTrainerHistory } from './history.ts'
-import { planStart } from './plan-start.ts'
+import { describeAgent, planStart } from './plan-start.ts'
 import { createTrainerProgress } from './progress.ts'
 import { frameworkOf, keepPhases, leaveTrainerReport } from './report.ts'
 import { createRowTasks } from './row-tasks.ts'
@@ -48,7 +48,13 @@ export async function runPythonTraining(plan: PythonTrainingPlan, request: RunRe
   const machine = { python: python.path, env: process.env, directory: runPath, signal }
   const lacks = await trainer.lacks(plan.planned, machine)
   if (lacks.length > 0) throw new TrainError('TRAINER_ENVIRONMENT', lacks.join('\n'))
-  const provenance = { seed, agent: agent.module, tasks: train.tasks.length, python: python.path, packages: python.report.packages }
+  const provenance = {
+    seed,
+    agent: describeAgent(agent).module,
+    tasks: train.tasks.length,
+    python: python.path,
+    packages: python.report.packages,
+  }
   const rewardSource = plan.reward?.source ?? null
   const tried = {
     ...request,

@@ -87,7 +87,7 @@ export async function openTrainerStage(options: TrainerStageOptions): Promise<Tr
       registry,
       configDirectory: plan.config.directory,
       agentDirectory: plan.agent.directory,
-      elsewhere: { ...plan.launchers, agent: plan.loadedAgent },
+      elsewhere: { ...plan.launchers, agent: plan.agent },
       seed: plan.seed,
       program: plan.program,
       store,
