@@ -99,7 +99,7 @@ test.each(['process.exit(3)', "process.kill(process.pid, 'SIGSEGV')"])(
   'a rollout that ends its worker by %s costs itself alone, and is found',
   async (end) => {
     const agent = agentText('', `if (task.id === 'task-11') ${end}`)
-    const config = { ...changes.config, executor: { workerNum: 2, slots: 4, graceMs: 5_000, maxLosses: 2 } }
+    const config = { ...changes.config, executor: { workerNum: 2, slots: 4, graceMs: 300, maxLosses: 2 } }
     const project = await makeProject(folder, model, { ...changes, config, files: { 'agent.ts': agent } })
     const { code, stdout, stderr } = await runCli(['train', project.folder, '--json'])
     expect(code, stdout + stderr).toBe(0)

@@ -21,7 +21,7 @@ import { exactReward } from '../packages/rollout/src/testing/rollout-fixtures.ts
 import { startFaultyProxy } from './support/faulty-proxy.ts'
 
 const entry = fileURLToPath(new URL('./fault-worker.ts', import.meta.url))
-const limits = { beatMs: 100, deadMs: 500, graceMs: 500, stopMs: 500 }
+const limits = { beatMs: 100, deadMs: 2_000, graceMs: 2_000, stopMs: 500 }
 
 /** A coordinator with its gateway, its store on disk and its port, and no agent of its own. */
 async function startCoordinator(stack: AsyncDisposableStack) {
@@ -86,6 +86,8 @@ test('five workers that are killed and five that stand still lose no rollout: ea
     const index = fault % 3
     const name = names[index]!
     const worker = workers[index]!
+    // The first kill is to cost attempts, however late they begin.
+    if (fault === 0) await expect.poll(() => runner.workers.rows().find((row) => row.name === name)?.assignments).not.toEqual([])
     if (fault % 2 === 0) {
       worker.kill('SIGKILL')
       await once(worker, 'exit')
@@ -105,7 +107,7 @@ test('five workers that are killed and five that stand still lose no rollout: ea
   expect(runner.workers.rows().flatMap(({ assignments }) => assignments)).toEqual([])
   for (const worker of workers) worker.kill('SIGTERM')
   expect(await Promise.all(workers.map(async (worker) => worker.exitCode ?? (await once(worker, 'exit'))[0]))).toEqual([0, 0, 0])
-}, 120_000)
+})
 
 test('thirty deaths of all workers lose no rollout', async () => {
   await using stack = new AsyncDisposableStack()
@@ -134,7 +136,7 @@ test('thirty deaths of all workers lose no rollout', async () => {
     ])
   expect(runner.counts().lostAttempts).toBeGreaterThan(30)
   expect(store.counts()).toMatchObject({ rollouts: 80, finished: 80 })
-}, 240_000)
+})
 
 test('a connection that is reset, half closed or a black hole costs a rollout at most an attempt', async () => {
   await using stack = new AsyncDisposableStack()
@@ -143,11 +145,11 @@ test('a connection that is reset, half closed or a black hole costs a rollout at
   await startWorker(stack, proxy.url, 'far')
   for (const fault of ['reset', 'halfClose', 'blackHole'] as const) {
     const connections = proxy.connections()
-    await service.accept(request(fault, 400))
+    await service.accept(request(fault, 1_600))
     await expect.poll(() => service.get(fault).status).toBe('running')
     await sleep(50)
     proxy[fault]()
     expect((await service.wait(fault)).episode).toMatchObject({ reward: 1, attempt: fault === 'blackHole' ? 1 : 0 })
     expect([fault, proxy.connections()]).toEqual([fault, connections + 1])
   }
-}, 60_000)
+})
