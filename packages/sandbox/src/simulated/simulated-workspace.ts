@@ -15,7 +15,7 @@ import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest
 import type { WorkspaceThreads } from './workspace-threads.ts'
 
 /** How long a command may take to end after it was told to. If it takes longer, its workspace dies with it. */
-const stopMs = 5_000
+const stopMs = 10_000
 
 interface Pending {
   readonly resolve: (value: unknown) => void

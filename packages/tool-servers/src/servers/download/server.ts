@@ -19,7 +19,7 @@ const downloadFile = defineFormattedTool({
   output: z.object({ path: z.string(), bytes: z.int(), contentType: z.string(), url: z.string() }),
   async call({ url, output_file_path: path, overwrite, timeout }, { outward, workspace, signal }) {
     if (!overwrite) {
-      const { exitCode } = await workspace.run({ command: ['bash', '-c', 'test -e "$1"', 'bash', path], timeoutMs: 10_000 }, signal)
+      const { exitCode } = await workspace.run({ command: ['bash', '-c', 'test -e "$1"', 'bash', path], timeoutMs: 30_000 }, signal)
       if (exitCode === 0) throw new ToolError(`"${path}" is there already; choose another path, or set overwrite.`)
     }
     const answer = await outward.fetch(url, { maxBytes, timeoutMs: timeout * 1_000 }, signal)
