@@ -4,7 +4,7 @@
  */
 export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   environment: {
-    'packages/tool-servers/src/servers/': 4,
+    'packages/tools/src/servers/': 4,
     'test/environment/conformance.test.ts': 1,
     'test/environment/damaged-documents.test.ts': 2,
     'test/environment/differential.test.ts': 1,

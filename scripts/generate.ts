@@ -33,8 +33,8 @@ import {
   WeightPublication,
   WeightReport,
   WorkerMessage,
-} from '@aworld-train/protocol'
-import { settingsTemplate } from '@aworld-train/tool-servers'
+} from '@aworld-train/core'
+import { settingsTemplate } from '@aworld-train/tools'
 import { z } from 'zod'
 import { commands } from '../packages/cli/src/commands/index.ts'
 import { toOptions } from '../packages/cli/src/define-command.ts'

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runCli } from './support/run-cli.ts'
 import { makeTinyModel } from './support/tiny-model.ts'

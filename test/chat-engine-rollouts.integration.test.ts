@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { AgentProgram } from '@aworld-train/core'
+import type { AgentProgram, RolloutRequest } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
-import type { RolloutRequest } from '@aworld-train/protocol'
+
 import { createRolloutRunner } from '@aworld-train/rollout'
 import { openRunStore, readRun } from '@aworld-train/store'
 import { expect, test } from 'vitest'

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RunEvent, RunReport } from '@aworld-train/protocol'
+import type { RunEvent, RunReport } from '@aworld-train/core'
 import { diagnose, type TrainingDefinition } from 'aworld-train'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { repository } from './support/run-cli.ts'

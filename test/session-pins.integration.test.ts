@@ -1,7 +1,7 @@
-import { createVllmChatEngine } from '@aworld-train/engine-remote'
+import { createVllmChatEngine } from '@aworld-train/engines/remote'
 import { createGateway } from '@aworld-train/gateway'
 import { expect, test } from 'vitest'
-import { createTestServer, sendJson } from '../packages/engine-remote/src/testing/http-server.ts'
+import { createTestServer, sendJson } from '../packages/engines/src/remote/testing/http-server.ts'
 import { sessionRequest } from '../packages/gateway/src/testing/start-gateway.ts'
 
 const answer = {

@@ -1,10 +1,10 @@
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { TokenEngine } from '@aworld-train/core'
-import { createTinkerEngine } from '@aworld-train/engine-tinker'
+import { createTinkerEngine } from '@aworld-train/engines/tinker'
 import { describeLearner, describeTokenEngine } from '@aworld-train/testing'
 import { afterAll, beforeAll, describe } from 'vitest'
-import { makeTinyFolder } from '../packages/engine-local/src/testing/tiny-model.ts'
+import { makeTinyFolder } from '../packages/engines/src/local/testing/tiny-model.ts'
 import { openTinkerService, type TinkerService } from './support/tinker-service.ts'
 
 const folder = await makeTinyFolder()

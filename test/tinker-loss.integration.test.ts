@@ -1,11 +1,11 @@
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { LossDefinition, UpdateRequest } from '@aworld-train/core'
-import { createLocalEngine } from '@aworld-train/engine-local'
-import { createTinkerEngine } from '@aworld-train/engine-tinker'
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { LossDefinition, TrainingSample, UpdateRequest } from '@aworld-train/core'
+import { createLocalEngine } from '@aworld-train/engines/local'
+import { createTinkerEngine } from '@aworld-train/engines/tinker'
+
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { makeTinyFolder } from '../packages/engine-local/src/testing/tiny-model.ts'
+import { makeTinyFolder } from '../packages/engines/src/local/testing/tiny-model.ts'
 import { openTinkerService } from './support/tinker-service.ts'
 
 const folder = await makeTinyFolder()

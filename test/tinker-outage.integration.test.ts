@@ -2,8 +2,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RolloutContext } from '@aworld-train/core'
-import type { RunEvent, RunReport } from '@aworld-train/protocol'
+import type { RolloutContext, RunEvent, RunReport } from '@aworld-train/core'
+
 import { readRun } from '@aworld-train/store'
 import { AgentTrainer } from 'aworld-train'
 import OpenAI from 'openai'

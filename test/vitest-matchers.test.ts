@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFile
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import type { Episode, RunReport } from '@aworld-train/protocol'
+import type { Episode, RunReport } from '@aworld-train/core'
 import 'aworld-train/vitest'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { repository } from './support/run-cli.ts'

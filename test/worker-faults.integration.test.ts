@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { RolloutRequest } from '@aworld-train/protocol'
+import type { RolloutRequest } from '@aworld-train/core'
 import {
   createRolloutRunner,
   createRolloutServer,

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { StepSample } from '@aworld-train/core'
-import type { RolloutRequest, RunEvent } from '@aworld-train/protocol'
+import type { RolloutRequest, RunEvent, StepSample } from '@aworld-train/core'
+
 import { openRunStore, writeJsonAtomically } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 import { episodeOf, runRequest, turnChain } from '../../packages/store/src/testing/run-fixtures.ts'

@@ -1,8 +1,8 @@
-import { readCheckpoint } from '../../packages/engine-local/src/files/checkpoint.ts'
-import { loadModelFolder } from '../../packages/engine-local/src/files/model-files.ts'
-import { createTrainer } from '../../packages/engine-local/src/goldens/trainer.ts'
-import { chooseTier } from '../../packages/engine-local/src/kernels/load-kernels.ts'
-import type { ModelConfig } from '../../packages/engine-local/src/model-config.ts'
+import { readCheckpoint } from '../../packages/engines/src/local/files/checkpoint.ts'
+import { loadModelFolder } from '../../packages/engines/src/local/files/model-files.ts'
+import { createTrainer } from '../../packages/engines/src/local/goldens/trainer.ts'
+import { chooseTier } from '../../packages/engines/src/local/kernels/load-kernels.ts'
+import type { ModelConfig } from '../../packages/engines/src/local/model-config.ts'
 
 /** Learners as the engine opens them with two threads, one that folds and one that does not, over a folder's weights or random ones. */
 export async function openTrainers(model: string | ModelConfig) {

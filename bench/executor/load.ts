@@ -1,4 +1,4 @@
-import type { RolloutRequest } from '@aworld-train/protocol'
+import type { RolloutRequest } from '@aworld-train/core'
 import { randomOf } from '../gateway/workload.ts'
 
 /** Mean of a cycle that took 7,695 s one rollout after another (AWorld, arXiv 2508.20404), if it had 32. */

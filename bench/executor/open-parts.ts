@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createVllmChatEngine } from '@aworld-train/engine-remote'
+import { createVllmChatEngine } from '@aworld-train/engines/remote'
 import { createEnvironment } from '@aworld-train/environment'
 import { createGateway } from '@aworld-train/gateway'
 import { openRunStore } from '@aworld-train/store'

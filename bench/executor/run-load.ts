@@ -1,9 +1,8 @@
 // Runs a load with the rollout runner, the gateway and a run store, in this process or on workers. Prints one JSON line.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { RolloutRequest } from '@aworld-train/protocol'
-import { openAgentSide, openExecutor } from '@aworld-train/run'
-import { ExecutorSettings } from '@aworld-train/training'
+import type { RolloutRequest } from '@aworld-train/core'
+import { ExecutorSettings, openAgentSide, openExecutor } from '@aworld-train/training'
 
 import { launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 import { processTree } from '../gateway/process-tree.ts'

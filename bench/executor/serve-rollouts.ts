@@ -2,7 +2,7 @@
 // message of its parent with the memory that is in use.
 import { once } from 'node:events'
 import { Agent, toAgentProgram } from '@aworld-train/agent'
-import { serveAgentSide } from '@aworld-train/run'
+import { serveAgentSide } from '@aworld-train/training'
 import { systemPrompt } from './agent.ts'
 import { openParts } from './open-parts.ts'
 

@@ -7,10 +7,10 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { parseArgs } from 'node:util'
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
-import type { PolicySession } from '@aworld-train/core'
-import { createVllmChatEngine, createVllmTokenEngine } from '@aworld-train/engine-remote'
+import type { PolicySession, RolloutRequest, Sampling } from '@aworld-train/core'
+import { createVllmChatEngine, createVllmTokenEngine } from '@aworld-train/engines/remote'
 import { createGateway, type ModelRoute } from '@aworld-train/gateway'
-import type { RolloutRequest, Sampling } from '@aworld-train/protocol'
+
 import { openRunStore } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 

@@ -3,13 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createLocalEngine, createVocabularyTokenizer, initModel, type LocalEngine, type ModelConfig } from '@aworld-train/engine-local'
-import type { TrainingSample } from '@aworld-train/protocol'
-import { profileUpdate } from '../../packages/engine-local/bench/profile.ts'
-import { shapes } from '../../packages/engine-local/bench/shapes.ts'
+import type { TrainingSample } from '@aworld-train/core'
+import { createLocalEngine, createVocabularyTokenizer, initModel, type LocalEngine, type ModelConfig } from '@aworld-train/engines/local'
+import { profileUpdate } from '../../packages/engines/bench/profile.ts'
+import { shapes } from '../../packages/engines/bench/shapes.ts'
 import { type BenchRow, type BenchSuite, compare, spreadOf } from '../suite.ts'
 
-const peerScript = fileURLToPath(new URL('../../packages/engine-local/bench/torch_peer.py', import.meta.url))
+const peerScript = fileURLToPath(new URL('../../packages/engines/bench/torch_peer.py', import.meta.url))
 const threads = 2
 const rows = 32
 const length = 64

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunReport } from '@aworld-train/core'
 import { type BenchRow, type BenchSuite, spreadOf } from '../suite.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunReport } from '@aworld-train/core'
 import { pythonTrainers } from 'aworld-train'
 import { startSkyrl } from '../../test/trainers/tinker/start-skyrl.ts'
 import { type BenchRow, type BenchSuite, resultName, spreadOf } from '../suite.ts'

@@ -1,5 +1,5 @@
-import { buildPdf } from '../../packages/tool-servers/src/testing/build-pdf.ts'
-import { docx, docxTable, paragraph, pptx, shape, workbook } from '../../packages/tool-servers/src/testing/office-files.ts'
+import { buildPdf } from '../../packages/tools/src/testing/build-pdf.ts'
+import { docx, docxTable, paragraph, pptx, shape, workbook } from '../../packages/tools/src/testing/office-files.ts'
 
 const line = (text: string) => ({ text, x: 72, y: 700, size: 12 })
 

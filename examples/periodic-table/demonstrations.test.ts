@@ -19,9 +19,7 @@ describe('the words of the demonstrations', () => {
   it('come without the table', () => {
     for (const file of ['demonstrations.ts', 'words.ts', 'random.ts']) {
       const imports = readFileSync(new URL(file, import.meta.url), 'utf8').match(/from '[^']+'/g) ?? []
-      expect(imports.every((line) => ["from '@aworld-train/protocol'", "from './random.ts'", "from './words.ts'"].includes(line))).toBe(
-        true,
-      )
+      expect(imports.every((line) => ["from '@aworld-train/core'", "from './random.ts'", "from './words.ts'"].includes(line))).toBe(true)
     }
   })
 

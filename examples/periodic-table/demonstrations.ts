@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { createRandom, type Random } from './random.ts'
 import { elementNames, elementSymbols } from './words.ts'
 

@@ -1,5 +1,5 @@
-import { openSandbox } from '@aworld-train/sandbox'
-import { openEnvironmentServer } from '@aworld-train/tool-servers'
+import { openEnvironmentServer } from '@aworld-train/tools'
+import { openSandbox } from '@aworld-train/tools/sandbox'
 import { createEnvironment, type McpConfig } from 'aworld-train'
 import { expect, it } from 'vitest'
 import { commandFor, makeTasks } from './tasks.ts'

@@ -1,8 +1,8 @@
 // @module-tag quick
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sandbox, Shell, Workspace } from '@aworld-train/core'
-import { openSandbox, probeBubblewrap } from '@aworld-train/sandbox'
 import { describeSandbox } from '@aworld-train/testing'
+import { openSandbox, probeBubblewrap } from '@aworld-train/tools/sandbox'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { childOfOurs, sleepersOf, sleepTime } from './processes.ts'
 

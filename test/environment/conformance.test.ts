@@ -7,10 +7,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { ToolError } from '@aworld-train/core'
-import { defineTool, type EnvironmentServer, type ToolServer } from '@aworld-train/tool-servers'
+import { defineTool, type EnvironmentServer, type ToolServer } from '@aworld-train/tools'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { openTestServer } from '../../packages/tool-servers/src/testing/open-test-server.ts'
+import { openTestServer } from '../../packages/tools/src/testing/open-test-server.ts'
 import { installLocked } from '../support/install-locked.ts'
 
 const folder = fileURLToPath(new URL('conformance', import.meta.url))

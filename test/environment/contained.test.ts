@@ -2,15 +2,15 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { LeaseAnswer } from '@aworld-train/core'
 import { environmentFolder, readConnection } from '@aworld-train/environment'
-import { LeaseAnswer } from '@aworld-train/protocol'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { callTool, connectClient, leaseOpen } from '../../packages/tool-servers/src/testing/open-test-server.ts'
+import { callTool, connectClient, leaseOpen } from '../../packages/tools/src/testing/open-test-server.ts'
 import { repository, runCli } from '../support/run-cli.ts'
 
 /** Tools that answer, and let an error happen where nobody waits for it. */
 const faulty = `import { spawn } from 'node:child_process'
-import { defineTool } from '@aworld-train/tool-servers'
+import { defineTool } from '@aworld-train/tools'
 import { z } from 'zod'
 
 const fail = (how) => {

@@ -1,11 +1,11 @@
 import { ToolError } from '@aworld-train/core'
-import { openParserJail } from '@aworld-train/sandbox'
+import { openParserJail } from '@aworld-train/tools/sandbox'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { batchedParsers } from '../../packages/tool-servers/src/testing/batched-parsers.ts'
-import { mutants } from '../../packages/tool-servers/src/testing/mutants.ts'
-import { openFileContext } from '../../packages/tool-servers/src/testing/read-file.ts'
-import { callServerTool } from '../../packages/tool-servers/src/testing/tool-context.ts'
+import { batchedParsers } from '../../packages/tools/src/testing/batched-parsers.ts'
+import { mutants } from '../../packages/tools/src/testing/mutants.ts'
+import { openFileContext } from '../../packages/tools/src/testing/read-file.ts'
+import { callServerTool } from '../../packages/tools/src/testing/tool-context.ts'
 
 const numRuns = 5_000
 

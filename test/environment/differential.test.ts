@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { Sandbox } from '@aworld-train/core'
-import { openSandbox } from '@aworld-train/sandbox'
+import { openSandbox } from '@aworld-train/tools/sandbox'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { everydayCommands, saidDifferences, silentDifferences } from './everyday-commands.ts'
 

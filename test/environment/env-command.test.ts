@@ -3,10 +3,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { McpConfig } from '@aworld-train/protocol'
+import type { McpConfig } from '@aworld-train/core'
 import { createEnvironment, getAgentToolEnvAndServers } from 'aworld-train'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { json, openStandIn } from '../../packages/tool-servers/src/testing/stand-in.ts'
+import { json, openStandIn } from '../../packages/tools/src/testing/stand-in.ts'
 import { type CliOptions, runCli } from '../support/run-cli.ts'
 
 const never = new AbortController().signal

@@ -1,6 +1,6 @@
 // Opens a workspace with a shell, a daemon and a program, says so, and waits to be killed.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openSandbox } from '@aworld-train/sandbox'
+import { openSandbox } from '@aworld-train/tools/sandbox'
 
 const [time] = process.argv.slice(2)
 const { signal } = new AbortController()

@@ -2,10 +2,10 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { LeaseAnswer } from '@aworld-train/core'
 import { environmentFolder, readConnection } from '@aworld-train/environment'
-import { LeaseAnswer } from '@aworld-train/protocol'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { callTool, connectClient, leaseOpen } from '../../packages/tool-servers/src/testing/open-test-server.ts'
+import { callTool, connectClient, leaseOpen } from '../../packages/tools/src/testing/open-test-server.ts'
 import { runCli } from '../support/run-cli.ts'
 import { sleepersOf, sleepTime } from './processes.ts'
 

@@ -1,5 +1,5 @@
 // Starts jails of every kind, again and again, until it is killed. Its programs sleep for the time that it is given.
-import { openParserJail, openProgramJail, openSandbox } from '@aworld-train/sandbox'
+import { openParserJail, openProgramJail, openSandbox } from '@aworld-train/tools/sandbox'
 
 const [time] = process.argv.slice(2)
 const { signal } = new AbortController()
@@ -15,7 +15,7 @@ const again = (start: () => Promise<unknown>) =>
       for (;;) await start()
     }),
   )
-const parser = new URL(`../../packages/sandbox/src/testing/hostile-parser.ts?${time}`, import.meta.url)
+const parser = new URL(`../../packages/tools/src/sandbox/testing/hostile-parser.ts?${time}`, import.meta.url)
 
 console.log('ready')
 await Promise.all([

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { openSandbox } from '@aworld-train/sandbox'
+import { openSandbox } from '@aworld-train/tools/sandbox'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { sleepersOf, sleepTime } from './processes.ts'
 

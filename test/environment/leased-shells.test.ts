@@ -1,9 +1,9 @@
 // @module-tag quick
-import { LeaseAnswer } from '@aworld-train/protocol'
-import { openSandbox } from '@aworld-train/sandbox'
+import { LeaseAnswer } from '@aworld-train/core'
+import { openSandbox } from '@aworld-train/tools/sandbox'
 import { expect, test, vi } from 'vitest'
-import { describeLeasedShells } from '../../packages/tool-servers/src/testing/describe-leased-shells.ts'
-import { callTool, connectClient, leaseOpen, openTestServer, request } from '../../packages/tool-servers/src/testing/open-test-server.ts'
+import { describeLeasedShells } from '../../packages/tools/src/testing/describe-leased-shells.ts'
+import { callTool, connectClient, leaseOpen, openTestServer, request } from '../../packages/tools/src/testing/open-test-server.ts'
 import { childOfOurs, sleepersOf, sleepTime } from './processes.ts'
 
 describeLeasedShells('bubblewrap', () => openSandbox({ tier: 'bubblewrap' }))

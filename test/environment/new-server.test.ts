@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { environmentFolder, readConnection } from '@aworld-train/environment'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { callTool, connectClient } from '../../packages/tool-servers/src/testing/open-test-server.ts'
+import { callTool, connectClient } from '../../packages/tools/src/testing/open-test-server.ts'
 import { repository, runCli } from '../support/run-cli.ts'
 import { runNode } from '../support/run-npm.ts'
 

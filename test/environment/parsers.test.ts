@@ -1,10 +1,10 @@
 // @module-tag quick
 import { readFileSync } from 'node:fs'
-import { openParserJail } from '@aworld-train/sandbox'
+import { openParserJail } from '@aworld-train/tools/sandbox'
 import { expect, test, vi } from 'vitest'
-import { describeParserJail } from '../../packages/sandbox/src/testing/describe-parser-jail.ts'
-import { describePageParsers } from '../../packages/tool-servers/src/testing/describe-page-parsers.ts'
-import { describeParsers } from '../../packages/tool-servers/src/testing/describe-parsers.ts'
+import { describeParserJail } from '../../packages/tools/src/sandbox/testing/describe-parser-jail.ts'
+import { describePageParsers } from '../../packages/tools/src/testing/describe-page-parsers.ts'
+import { describeParsers } from '../../packages/tools/src/testing/describe-parsers.ts'
 import { statusesOf } from './processes.ts'
 
 describeParserJail('bubblewrap')
@@ -19,7 +19,7 @@ test('bubblewrap is what parsers run in by themselves', async () => {
 
 test('the kernel filters what a parser asks of it, and it can write no more than 64 MB', async () => {
   const jail = await openParserJail({ isolation: 'bubblewrap' })
-  const hostile = new URL('../../packages/sandbox/src/testing/hostile-parser.ts', import.meta.url)
+  const hostile = new URL('../../packages/tools/src/sandbox/testing/hostile-parser.ts', import.meta.url)
   const parse = jail.parse(hostile, new Uint8Array(), { what: 'spin' }, new AbortController().signal)
   parse.catch(() => {})
   await vi.waitUntil(() => statusesOf('/opt/node').length > 0, { timeout: 60_000 })
@@ -35,7 +35,7 @@ test('the kernel filters what a parser asks of it, and it can write no more than
 
 test('a parse that is ended while its jail starts leaves nothing', async () => {
   const jail = await openParserJail({ isolation: 'bubblewrap' })
-  const hostile = new URL('../../packages/sandbox/src/testing/hostile-parser.ts', import.meta.url)
+  const hostile = new URL('../../packages/tools/src/sandbox/testing/hostile-parser.ts', import.meta.url)
   for (let delay = 0; delay < 15; delay += 0.1) {
     const controller = new AbortController()
     const parse = jail.parse(hostile, new Uint8Array(), { what: 'spin' }, controller.signal)

@@ -12,7 +12,7 @@ const isRoot = process.getuid?.() === 0
 const plainUser = '48123'
 
 const ownTests = (names: readonly string[]) => names.map((name) => `test/environment/${name}.test.ts`)
-const serverTests = (names: readonly string[]) => names.map((name) => `packages/tool-servers/src/servers/${name}/server.test.ts`)
+const serverTests = (names: readonly string[]) => names.map((name) => `packages/tools/src/servers/${name}/server.test.ts`)
 
 /** Runs tests as a user without rights. */
 async function runAsPlainUser(files: readonly string[]): Promise<void> {
@@ -58,6 +58,6 @@ test.runIf(isRoot)('tools, clients and bad input do', { timeout: 1_800_000 }, as
   await runAsPlainUser([
     ...ownTests(['conformance', 'damaged-documents', 'python-client', 'ssrf']),
     ...serverTests(['csv', 'docx', 'googlesearch', 'guard', 'parxiv', 'pdf', 'pptx', 'readweb', 'think', 'txt', 'wayback', 'wiki']),
-    'packages/tool-servers/src/servers/recorded-world.test.ts',
+    'packages/tools/src/servers/recorded-world.test.ts',
   ])
 })

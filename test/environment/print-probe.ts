@@ -1,5 +1,5 @@
 // Prints what the probe says here, and which tier is taken.
-import { openParserJail, openSandbox, probeBubblewrap } from '@aworld-train/sandbox'
+import { openParserJail, openSandbox, probeBubblewrap } from '@aworld-train/tools/sandbox'
 
 const probe = await probeBubblewrap()
 const sandbox = await openSandbox()

@@ -5,7 +5,7 @@ import { createServer, type ListenOptions, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Sandbox, Workspace } from '@aworld-train/core'
-import { openSandbox } from '@aworld-train/sandbox'
+import { openSandbox } from '@aworld-train/tools/sandbox'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sleepersOf, sleepTime } from './processes.ts'
 

@@ -1,7 +1,7 @@
 // @module-tag quick
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { Sandbox, Workspace } from '@aworld-train/core'
-import { openSandbox } from '@aworld-train/sandbox'
+import { openSandbox } from '@aworld-train/tools/sandbox'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 const signal = new AbortController().signal

@@ -1,10 +1,10 @@
 // @module-tag quick
-import { openParserJail, openProgramJail, openSandbox } from '@aworld-train/sandbox'
+import { openParserJail, openProgramJail, openSandbox } from '@aworld-train/tools/sandbox'
 import { expect, test, vi } from 'vitest'
 import { unreapedBelowUs } from './processes.ts'
 
 const signal = new AbortController().signal
-const echo = new URL('../../packages/sandbox/src/testing/hostile-parser.ts', import.meta.url)
+const echo = new URL('../../packages/tools/src/sandbox/testing/hostile-parser.ts', import.meta.url)
 
 test('a thousand operations of a workspace leave no process behind', { timeout: 300_000 }, async () => {
   const sandbox = await openSandbox({ tier: 'bubblewrap' })

@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isRunning } from '@aworld-train/core'
-import type { RolloutRequest, RunReport } from '@aworld-train/protocol'
+import { isRunning, type RolloutRequest, type RunReport } from '@aworld-train/core'
+
 import { createRolloutClient } from '@aworld-train/rollout'
 import { readRun } from '@aworld-train/store'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'

@@ -1,5 +1,5 @@
 // Twelve starts, and the growing time between them, take some fifteen seconds: in the full form only.
-import { localEngine } from '@aworld-train/run'
+import { localEngine } from '@aworld-train/training'
 import { expect, it } from 'vitest'
 
 it('gives up a worker that a signal ends at each of its starts', async () => {

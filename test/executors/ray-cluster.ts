@@ -4,7 +4,7 @@ import { symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { createJobsApi } from '@aworld-train/executor-ray'
+import { createJobsApi } from '@aworld-train/executors/ray'
 import { freePort } from '../support/process-group.ts'
 import { pythonEnvironment } from '../support/python-environment.ts'
 import { rayAgentPorts } from '../support/ray-ports.ts'
@@ -26,7 +26,7 @@ const startMs = 180_000
 
 /** A cluster that asks for the token which this process then has in its environment: one head node without processors for workers and `nodes` others, as processes of this machine. */
 export async function startRayCluster(folder: string, nodes: number): Promise<RayCluster> {
-  const requirements = fileURLToPath(new URL('../../packages/executor-ray/requirements/ray-2.60.0.txt', import.meta.url))
+  const requirements = fileURLToPath(new URL('../../packages/executors/requirements/ray-2.60.0.txt', import.meta.url))
   // Ray's processes end where the path of their Python has a blank, as that of this repository may have.
   const environment = join(folder, 'python')
   await symlink(dirname(dirname(await pythonEnvironment({ name: 'ray-2.60.0', requirements }))), environment)

@@ -1,5 +1,13 @@
-import { type RolloutContext, tokenReport } from '@aworld-train/core'
-import { type TokenReport, TrainError, type TrainingTask, type Trajectory, type Turn } from '@aworld-train/protocol'
+import {
+  type RolloutContext,
+  type TokenReport,
+  TrainError,
+  type TrainingTask,
+  type Trajectory,
+  type Turn,
+  tokenReport,
+} from '@aworld-train/core'
+
 import { inject } from 'vitest'
 import type { Framework } from './frameworks.ts'
 import type { Policy } from './start-policy.ts'

@@ -1,5 +1,5 @@
 // @module-tag quick
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { describe, expect, test } from 'vitest'
 import { frameworks, otherDialects } from './frameworks.ts'
 import { runAgent } from './run-agent.ts'

@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { errorMessage } from '@aworld-train/protocol'
-import { findPython, probeGpuDriver } from '@aworld-train/python-bridge'
-import { trlTrainer } from '@aworld-train/trainer-trl'
-import { verlTrainer } from '@aworld-train/trainer-verl'
+import { errorMessage } from '@aworld-train/core'
+import { findPython, probeGpuDriver } from '@aworld-train/trainers/shared'
+import { trlTrainer } from '@aworld-train/trainers/trl'
+import { verlTrainer } from '@aworld-train/trainers/verl'
 
 export interface GpuMachine {
   readonly model: string

@@ -15,7 +15,7 @@ import { findControlPlanePrograms } from './programs.ts'
 const run = promisify(execFile)
 const deadlineMs = 90_000
 
-export const manifests = join(repository, 'packages/executor-kubernetes/manifests')
+export const manifests = join(repository, 'packages/executors/manifests')
 const here = fileURLToPath(new URL('.', import.meta.url))
 /** Packages that are installed for a cluster: the client of Kubernetes. */
 export const clientPackages = join(here, 'node_modules')

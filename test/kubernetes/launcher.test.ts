@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Launcher, WorkerLaunch } from '@aworld-train/core'
-import { kubernetesEngine } from '@aworld-train/executor-kubernetes'
+import { kubernetesEngine } from '@aworld-train/executors/kubernetes'
 import { afterEach, beforeEach, expect, inject, it, vi } from 'vitest'
 import { accessTo, manifests, type TestNamespace } from './cluster.ts'
 

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunReport } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { repository } from '../support/run-cli.ts'

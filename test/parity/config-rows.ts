@@ -64,7 +64,7 @@ const runScript: Readonly<Record<string, unknown>> = {
 }
 
 async function readRunScript() {
-  const [{ parseLocalConfig }, { verlKeys }] = await Promise.all([import('@aworld-train/training'), import('@aworld-train/trainer-verl')])
+  const [{ parseLocalConfig }, { verlKeys }] = await Promise.all([import('@aworld-train/training'), import('@aworld-train/trainers/verl')])
   return parseLocalConfig(runScript, { translator: verlKeys })
 }
 
@@ -212,7 +212,7 @@ export const configRows: readonly ParityRow[] = [
     check: async () => {
       const [{ parseLocalConfig }, { verlKeys }] = await Promise.all([
         import('@aworld-train/training'),
-        import('@aworld-train/trainer-verl'),
+        import('@aworld-train/trainers/verl'),
       ])
       assert.throws(
         () => parseLocalConfig({ ...runScript, 'algorithm.use_kl_in_reward': true }, { translator: verlKeys }),

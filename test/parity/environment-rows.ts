@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { serverAliases, toolServers } from '@aworld-train/tool-servers'
+import { serverAliases, toolServers } from '@aworld-train/tools'
 import { Agent, createEnvironment, getAgentToolEnvAndServers, TrainError } from 'aworld-train'
 import { withModelServer } from './parity-context.ts'
 import type { ParityRow } from './parity-row.ts'

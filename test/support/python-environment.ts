@@ -3,11 +3,11 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { PythonTrainer } from '@aworld-train/core'
-import { makeEnvironment, makeTrainerEnvironment } from '@aworld-train/python-bridge'
-import { arealTrainer } from '@aworld-train/trainer-areal'
-import { swiftTrainer } from '@aworld-train/trainer-swift'
-import { trlTrainer } from '@aworld-train/trainer-trl'
-import { verlTrainer } from '@aworld-train/trainer-verl'
+import { arealTrainer } from '@aworld-train/trainers/areal'
+import { makeEnvironment, makeTrainerEnvironment } from '@aworld-train/trainers/shared'
+import { swiftTrainer } from '@aworld-train/trainers/swift'
+import { trlTrainer } from '@aworld-train/trainers/trl'
+import { verlTrainer } from '@aworld-train/trainers/verl'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const environments = join(root, '.aworld-train', 'python')

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { RunEvent } from '@aworld-train/protocol'
+import { RunEvent } from '@aworld-train/core'
 
 export const repository = fileURLToPath(new URL('../..', import.meta.url))
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createLocalEngine } from '@aworld-train/engine-local'
+import { createLocalEngine } from '@aworld-train/engines/local'
 import { startTinkerServer, type TinkerServer, type TinkerServerOptions } from '@aworld-train/testing'
 
 export interface TinkerService extends TinkerServer, AsyncDisposable {}

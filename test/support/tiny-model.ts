@@ -1,6 +1,6 @@
 import { chatMlTemplate, loadChatModel, toWarmUpSamples } from '@aworld-train/chat'
-import { createLocalEngine, createVocabularyTokenizer, initModel } from '@aworld-train/engine-local'
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { TrainingSample } from '@aworld-train/core'
+import { createLocalEngine, createVocabularyTokenizer, initModel } from '@aworld-train/engines/local'
 import { trainSft } from '@aworld-train/training'
 
 export interface TinyModelOptions {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Episode } from '@aworld-train/protocol'
+import type { Episode } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import { AgentTrainer, type AgentTrainerOptions } from 'aworld-train'
 import { repository } from './run-cli.ts'

@@ -3,7 +3,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunReport } from '@aworld-train/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runCli } from '../support/run-cli.ts'
 import { openTinkerService, type TinkerService } from '../support/tinker-service.ts'

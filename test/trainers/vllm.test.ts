@@ -1,7 +1,7 @@
 // @module-tag quick
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { GenerateRequest, GenerateResult } from '@aworld-train/core'
+import type { Constraint, GenerateRequest, GenerateResult } from '@aworld-train/core'
 import {
   createVllmChatEngine,
   createVllmFleet,
@@ -9,8 +9,8 @@ import {
   createWeightUpdater,
   type RemoteTokenEngine,
   readVllmAnswer,
-} from '@aworld-train/engine-remote'
-import type { Constraint } from '@aworld-train/protocol'
+} from '@aworld-train/engines/remote'
+
 import { describeTokenEngine } from '@aworld-train/testing'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -185,7 +185,7 @@ describe('the corpus of vLLM', () => {
     readonly status: number
     readonly body: string
   }
-  const file = new URL('../../packages/engine-remote/corpus/vllm-0.32.json', import.meta.url)
+  const file = new URL('../../packages/engines/corpus/vllm-0.32.json', import.meta.url)
   const { recordings } = JSON.parse(readFileSync(file, 'utf8')) as { recordings: readonly Recording[] }
 
   /** Names of the members of a JSON text or of each event of a stream, and the kinds of their values. */

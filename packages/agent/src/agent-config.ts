@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { z } from 'zod'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
 

@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import type { Agent } from './agent.ts'
 import { collectAgents } from './collect-agents.ts'
 import { suggest } from './suggest.ts'

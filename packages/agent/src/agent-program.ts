@@ -1,5 +1,14 @@
-import { type AgentAnswer, type AgentDeclaration, orAborted, type RolloutContext } from '@aworld-train/core'
-import { type AgentTask, Message, TrainError, toTrainError } from '@aworld-train/protocol'
+import {
+  type AgentAnswer,
+  type AgentDeclaration,
+  type AgentTask,
+  Message,
+  orAborted,
+  type RolloutContext,
+  TrainError,
+  toTrainError,
+} from '@aworld-train/core'
+
 import { z } from 'zod'
 import { Agent } from './agent.ts'
 import { type AgentGraph, createAgentGraph } from './agent-graph.ts'

@@ -1,6 +1,5 @@
-import { isRecord } from '@aworld-train/core'
-import type { McpConfig } from '@aworld-train/protocol'
-import { TrainError } from '@aworld-train/protocol'
+import { isRecord, type McpConfig, TrainError } from '@aworld-train/core'
+
 import { AgentConfig, type AgentConfigOptions } from './agent-config.ts'
 import { collectAgents } from './collect-agents.ts'
 import type { AgentHooks } from './hooks.ts'

@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 
 /** The parts of an agent that place it among others. */
 interface Member {

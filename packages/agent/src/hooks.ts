@@ -1,4 +1,4 @@
-import type { FinishReason, Message, ToolCall, ToolDefinition, ToolResult, Usage } from '@aworld-train/protocol'
+import type { FinishReason, Message, ToolCall, ToolDefinition, ToolResult, Usage } from '@aworld-train/core'
 
 export interface BeforeModelEvent {
   readonly agent: string

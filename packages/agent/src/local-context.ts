@@ -1,16 +1,22 @@
 import {
+  type AgentEdge,
+  type AgentTask,
   type BudgetLimits,
   createAttemptStates,
   type Environment,
   type EnvironmentLease,
+  errorMessage,
   orAborted,
   type PolicyEndpoint,
   preciseNow,
   type RolloutContext,
   readTaskFile,
+  type ToolCallRecord,
+  type ToolResult,
   type Tools,
+  TrainError,
 } from '@aworld-train/core'
-import { type AgentEdge, type AgentTask, errorMessage, type ToolCallRecord, type ToolResult, TrainError } from '@aworld-train/protocol'
+
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
 

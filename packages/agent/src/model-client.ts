@@ -1,6 +1,6 @@
-import type { PolicyEndpoint } from '@aworld-train/core'
+import type { Message, PolicyEndpoint } from '@aworld-train/core'
 import { retryRules, sendWithRetries } from '@aworld-train/http'
-import type { Message } from '@aworld-train/protocol'
+
 import OpenAI from 'openai'
 import { Agent as Dispatcher, request } from 'undici'
 import { type ModelSide, toModelError } from './model-error.ts'

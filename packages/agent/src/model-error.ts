@@ -1,5 +1,5 @@
-import type { PolicyEndpoint } from '@aworld-train/core'
-import { type ErrorCode, errorCatalogue, TrainError } from '@aworld-train/protocol'
+import { type ErrorCode, errorCatalogue, type PolicyEndpoint, TrainError } from '@aworld-train/core'
+
 import { APIError } from 'openai'
 
 /**

@@ -1,5 +1,5 @@
-import { isRecord } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { isRecord, TrainError } from '@aworld-train/core'
+
 import { suggest } from './suggest.ts'
 
 type SnakeCase<Text extends string> = Text extends `${infer Head}${infer Tail}`

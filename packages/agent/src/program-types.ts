@@ -1,5 +1,5 @@
-import type { AgentDeclaration, AgentProgram, PolicyEndpoint, RolloutContext } from '@aworld-train/core'
-import type { AgentTask, Message } from '@aworld-train/protocol'
+import type { AgentDeclaration, AgentProgram, AgentTask, Message, PolicyEndpoint, RolloutContext } from '@aworld-train/core'
+
 import type { Agent } from './agent.ts'
 import type { Swarm } from './swarm.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { Agent } from './agent.ts'

@@ -1,4 +1,4 @@
-import { errorMessage, Message, ToolCall, ToolResult, TrainError } from '@aworld-train/protocol'
+import { errorMessage, Message, ToolCall, ToolResult, TrainError } from '@aworld-train/core'
 import { z } from 'zod'
 import type { AfterModelEvent, AfterToolEvent, AgentHooks, BeforeModelEvent, BeforeToolEvent } from './hooks.ts'
 import { describeValue } from './named-options.ts'

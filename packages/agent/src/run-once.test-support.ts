@@ -1,5 +1,5 @@
-import type { AgentAnswer, BudgetLimits, Environment, Tools } from '@aworld-train/core'
-import type { AgentEdge, ToolCallRecord, TrainingTask } from '@aworld-train/protocol'
+import type { AgentAnswer, AgentEdge, BudgetLimits, Environment, ToolCallRecord, Tools, TrainingTask } from '@aworld-train/core'
+
 import { createAgentGraph } from './agent-graph.ts'
 import { toAgentProgram } from './agent-program.ts'
 import { createLocalContext } from './local-context.ts'

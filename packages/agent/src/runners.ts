@@ -1,6 +1,15 @@
 import { createHash } from 'node:crypto'
-import type { AgentAnswer, BudgetLimits, Environment, PolicyEndpoint } from '@aworld-train/core'
-import { type AgentTask, type Message, TrainError, toTrainError } from '@aworld-train/protocol'
+import {
+  type AgentAnswer,
+  type AgentTask,
+  type BudgetLimits,
+  type Environment,
+  type Message,
+  type PolicyEndpoint,
+  TrainError,
+  toTrainError,
+} from '@aworld-train/core'
+
 import { Agent } from './agent.ts'
 import { type AgentGraph, createAgentGraph } from './agent-graph.ts'
 import { createProgramRun, runMembers } from './agent-program.ts'

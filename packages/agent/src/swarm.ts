@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { Agent } from './agent.ts'
 import { collectAgents } from './collect-agents.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'

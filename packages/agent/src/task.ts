@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type AgentEdge, Message, type ToolCallRecord, TrainError, type Usage } from '@aworld-train/protocol'
+import { type AgentEdge, Message, type ToolCallRecord, TrainError, type Usage } from '@aworld-train/core'
 import { z } from 'zod'
 import { Agent } from './agent.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'

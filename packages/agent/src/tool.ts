@@ -1,5 +1,13 @@
-import type { AttemptContext, AttemptState } from '@aworld-train/core'
-import { errorMessage, errorSource, type ToolDefinition, ToolResult, TrainError } from '@aworld-train/protocol'
+import {
+  type AttemptContext,
+  type AttemptState,
+  errorMessage,
+  errorSource,
+  type ToolDefinition,
+  ToolResult,
+  TrainError,
+} from '@aworld-train/core'
+
 import { z } from 'zod'
 import { describeValue } from './named-options.ts'
 

@@ -1,5 +1,5 @@
-import { isRecord, type Tools } from '@aworld-train/core'
-import { type ToolCall, type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
+import { isRecord, type ToolCall, type ToolDefinition, type ToolResult, type Tools, TrainError } from '@aworld-train/core'
+
 import type { Agent } from './agent.ts'
 import type { ProgramRun, RunAgent } from './program-run.ts'
 import { suggest } from './suggest.ts'

@@ -1,4 +1,4 @@
-import type { FinishReason, Message, ToolCall, ToolDefinition, Usage } from '@aworld-train/protocol'
+import type { FinishReason, Message, ToolCall, ToolDefinition, Usage } from '@aworld-train/core'
 
 /** Writes a message in the form of Chat Completions. Reasoning is sent back only to the policy, whose template may want it. */
 export function toWireMessage(message: Message, withReasoning: boolean): Record<string, unknown> {

@@ -1,5 +1,5 @@
-import type { RunOptions } from '@aworld-train/run'
-import type { DatasetSource, RewardSource } from '@aworld-train/training'
+import type { DatasetSource, RewardSource, RunOptions } from '@aworld-train/training'
+
 import type { TrainableAgent } from './load/load-agent.ts'
 import type { RunDashboardOptions } from './run-dashboard.ts'
 

@@ -1,15 +1,17 @@
-import { errorMessage, type InferenceReport, type RunReport, TrainError } from '@aworld-train/protocol'
-import { type DryRunReport, firstFailure } from '@aworld-train/run'
+import { errorMessage, type InferenceReport, type RunReport, TrainError } from '@aworld-train/core'
+import type { DryRunReport } from '@aworld-train/trainers/shared'
 import {
   createProcessor,
   createTrainerRegistry,
   type DatasetSource,
+  firstFailure,
   type RewardSource,
   registerProcessor,
   type TrainerProcessor,
   type TrainerProcessorClass,
   unregisterProcessor,
 } from '@aworld-train/training'
+
 import type { AgentTrainerOptions } from './agent-trainer-options.ts'
 import { type AworldTrainerOptions, readTrainerOptions } from './aworld/trainer-options.ts'
 import { takesRunOptions } from './checks/planning-trainer.ts'

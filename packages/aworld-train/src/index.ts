@@ -22,43 +22,45 @@ export { type ChatModel, chatMlTemplate, loadChatModel, renderChat, toWarmUpSamp
 export {
   type AgentAnswer,
   type AgentProgram,
+  type AgentTask,
   type AttemptContext,
   type AttemptState,
   cispo,
   drGrpo,
   type Environment,
+  type Episode,
   gspo,
+  type InferenceReport,
+  type McpConfig,
+  type Message,
   type PolicyLoss,
   type PolicyLossRow,
   type RolloutContext,
   type RowLoss,
-  type Tools,
-  toTrainingSamples,
-} from '@aworld-train/core'
-export { createLocalEngine, createVocabularyTokenizer, initModel, trainBpe } from '@aworld-train/engine-local'
-export { getAgentToolEnvAndServers } from '@aworld-train/environment'
-export {
-  type AgentTask,
-  type Episode,
-  type InferenceReport,
-  type McpConfig,
-  type Message,
   type RunEvent,
   type RunReport,
+  type Tools,
   TrainError,
   type TrainingSample,
   type TrainingTask,
-} from '@aworld-train/protocol'
-export type { DryRunReport, LoadedAgent, RunOptions, WarmUp, WarmUpRequest } from '@aworld-train/run'
+  toTrainingSamples,
+} from '@aworld-train/core'
+export { createLocalEngine, createVocabularyTokenizer, initModel, trainBpe } from '@aworld-train/engines/local'
+export { getAgentToolEnvAndServers } from '@aworld-train/environment'
+export type { DryRunReport } from '@aworld-train/trainers/shared'
 export {
   defineReward,
   gaiaRewardFunc,
+  type LoadedAgent,
   loadDataset,
   questionScorer,
   type RolloutOptions,
+  type RunOptions,
   TrainerProcessor,
   type TrainerProcessorClass,
   trainSft,
+  type WarmUp,
+  type WarmUpRequest,
 } from '@aworld-train/training'
 export { AgentTrainer } from './agent-trainer.ts'
 export type { AgentTrainerOptions } from './agent-trainer-options.ts'

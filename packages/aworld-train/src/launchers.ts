@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { type LauncherEngine, siblingModule } from '@aworld-train/core'
-import { kubernetesEngine } from '@aworld-train/executor-kubernetes'
-import { rayEngine } from '@aworld-train/executor-ray'
-import { sparkEngine } from '@aworld-train/executor-spark'
+import { kubernetesEngine } from '@aworld-train/executors/kubernetes'
+import { rayEngine } from '@aworld-train/executors/ray'
+import { sparkEngine } from '@aworld-train/executors/spark'
 
 /** The engines beside `local` that start workers. `executor.engineName` is the name of one. */
 export const launcherEngines: readonly LauncherEngine[] = [rayEngine, sparkEngine, kubernetesEngine]

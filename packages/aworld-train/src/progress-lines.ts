@@ -1,5 +1,4 @@
-import { describeFailure } from '@aworld-train/core'
-import type { RunEvent } from '@aworld-train/protocol'
+import { describeFailure, type RunEvent } from '@aworld-train/core'
 
 /** Describes the progress of a run in plain lines: one for each step and evaluation, and five for a long phase. */
 export function progressLines(print: (line: string) => void): (event: RunEvent) => void {

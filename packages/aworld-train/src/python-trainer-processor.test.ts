@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, sta
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { chatMlTemplate } from '@aworld-train/chat'
-import { type RunEvent, RunReport } from '@aworld-train/protocol'
+import { type RunEvent, RunReport } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'

@@ -1,5 +1,5 @@
-import type { TrainerConfig } from '@aworld-train/core'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunReport, TrainerConfig } from '@aworld-train/core'
+
 import {
   checkPythonTraining,
   checkTrainerReward,
@@ -8,7 +8,7 @@ import {
   type PythonTrainingPlan,
   runPythonTraining,
   type Trainer,
-} from '@aworld-train/run'
+} from '@aworld-train/trainers/shared'
 import type { RewardSource, TrainerSettings } from '@aworld-train/training'
 import { PlanningTrainer } from './checks/planning-trainer.ts'
 import { createEnvironment } from './environment.ts'

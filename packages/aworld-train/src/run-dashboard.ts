@@ -1,5 +1,5 @@
+import { type RunEvent, TrainError, toTrainError } from '@aworld-train/core'
 import type { OpenDashboard } from '@aworld-train/dashboard'
-import { type RunEvent, TrainError, toTrainError } from '@aworld-train/protocol'
 
 /** Options of a run's dashboard. It is served on loopback, to clients with the token in its address, until the training ends. */
 export interface RunDashboardOptions {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { TrainingTask } from '@aworld-train/protocol'
+import type { TrainingTask } from '@aworld-train/core'
 import { createOpenLoop, LocalConfig, parseLocalConfig, requireTrainable, type SettingName, setAt } from '@aworld-train/training'
 import { describe, expect, it, test } from 'vitest'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '@aworld-train/protocol'
+import type { ToolDefinition } from '@aworld-train/core'
 import type { CompletionOutput } from './completion-output.ts'
 import type { CompletionReader } from './completion-reader.ts'
 import { MarkerFinder } from './syntax/markers.ts'

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '@aworld-train/protocol'
+import type { ToolDefinition } from '@aworld-train/core'
 import type { CompletionOutput } from './completion-output.ts'
 import type { CompletionReader } from './completion-reader.ts'
 import { harmonyMarkers, recipientOf } from './syntax/harmony.ts'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { expectedBranches } from './continuity/expected-branches.ts'
 import { branchMeasurement, openModel, probeClock } from './load-chat-model.ts'
 import type { OpenedModel } from './opened-model.ts'

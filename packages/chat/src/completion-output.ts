@@ -1,4 +1,4 @@
-import type { Message, ToolCall } from '@aworld-train/protocol'
+import type { Message, ToolCall } from '@aworld-train/core'
 import type { ParsedCall } from './syntax/syntax.ts'
 import type { CompletionDelta, TemplateProbe } from './types.ts'
 

@@ -1,4 +1,4 @@
-import type { FinishReason, ToolDefinition } from '@aworld-train/protocol'
+import type { FinishReason, ToolDefinition } from '@aworld-train/core'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { chatMlTemplate } from './chat-ml-template.ts'

@@ -1,4 +1,4 @@
-import type { FinishReason, ToolDefinition } from '@aworld-train/protocol'
+import type { FinishReason, ToolDefinition } from '@aworld-train/core'
 import { createCallReader } from './call-reader.ts'
 import { createChannelReader } from './channel-reader.ts'
 import { CompletionOutput } from './completion-output.ts'

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import { createFairQueue, siblingModule } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { createFairQueue, siblingModule, TrainError } from '@aworld-train/core'
+
 import type { TokenizerSource } from './tokenizer.ts'
 
 export interface EncodeRequest {

@@ -1,4 +1,4 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolDefinition } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { chatMlTemplate } from './chat-ml-template.ts'
 import { loadChatModel } from './load-chat-model.ts'

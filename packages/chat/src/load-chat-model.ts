@@ -1,4 +1,4 @@
-import { TrainError, toTrainError } from '@aworld-train/protocol'
+import { TrainError, toTrainError } from '@aworld-train/core'
 import { createCompletionParser } from './completion-parser.ts'
 import { createConversation } from './continuity/conversation.ts'
 import type { BranchMeasurement } from './continuity/expected-branches.ts'

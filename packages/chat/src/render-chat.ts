@@ -1,4 +1,4 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolDefinition } from '@aworld-train/core'
 import { probeClock } from './load-chat-model.ts'
 import { probeTemplate } from './probe/probe-template.ts'
 import { reasoningTagsOf } from './reasoning-tags.ts'

@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { turnKind } from './continuity/marks.ts'
 import { firstStop } from './continuity/stop-texts.ts'
 import type { OpenedModel } from './opened-model.ts'

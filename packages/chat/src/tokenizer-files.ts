@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isRecord } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { isRecord, TrainError } from '@aworld-train/core'
 
 /** The files of a Hugging Face folder that define how text becomes ids. */
 export interface TokenizerFiles {

@@ -1,4 +1,4 @@
-import type { FinishReason, Message, ToolCall, ToolDefinition } from '@aworld-train/protocol'
+import type { FinishReason, Message, ToolCall, ToolDefinition } from '@aworld-train/core'
 import type { PrepareAsyncOptions } from './prepare-async.ts'
 
 /** How to treat a request that rewrites the record: branch at every rewrite, only at a new user message, or never. */

@@ -1,4 +1,4 @@
-import type { Message, TrainingSample } from '@aworld-train/protocol'
+import type { Message, TrainingSample } from '@aworld-train/core'
 import { describe, expect, test } from 'vitest'
 import { assistant, call, chatMlLike, lookup, result, shape, user } from './continuity/conversation.test-support.ts'
 import { type FormatName, formatNames, writeFormat } from './format-fixtures.test-support.ts'

@@ -1,4 +1,4 @@
-import type { Message, ToolDefinition, TrainingSample } from '@aworld-train/protocol'
+import type { Message, ToolDefinition, TrainingSample } from '@aworld-train/core'
 import type { ChatModel } from './types.ts'
 
 export interface WarmUpSampleOptions {

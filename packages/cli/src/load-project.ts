@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { errorMessage, TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/core'
 import type { TrainingDefinition } from 'aworld-train'
 
 const fileNames = ['aworld-train.config.ts', 'aworld-train.config.js', 'aworld-train.config.mjs']

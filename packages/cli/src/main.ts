@@ -63,7 +63,7 @@ async function report(error: unknown): Promise<number> {
     process.stderr.write(`${(error as Error).message}\n`)
     return exitCodes.failed
   }
-  const { exitCodeOf, TrainError } = await import('@aworld-train/protocol')
+  const { exitCodeOf, TrainError } = await import('@aworld-train/core')
   if (error instanceof TrainError) {
     process.stderr.write(`${error.message}\n`)
     return exitCodeOf(error)

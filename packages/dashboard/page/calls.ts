@@ -1,5 +1,5 @@
-import type { RolloutTrace, TurnTrace } from '@aworld-train/core'
-import type { ToolCallRecord } from '@aworld-train/protocol'
+import type { RolloutTrace, ToolCallRecord, TurnTrace } from '@aworld-train/core'
+
 import { integer } from './format.ts'
 
 /** A model call or a tool call on the time line of a rollout. */

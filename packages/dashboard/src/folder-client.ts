@@ -1,16 +1,19 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
+  AnyReport,
   displayPath,
   isRecord,
   type LedgerSummary,
   type RolloutList,
   type RolloutRow,
   type RunClient,
+  type RunReport,
   type RunSummary,
   type TaskSummary,
+  type TrainingTask,
 } from '@aworld-train/core'
-import { AnyReport, type RunReport, type TrainingTask } from '@aworld-train/protocol'
+
 import { healthEveryMs, healthKeptMs, readRun } from '@aworld-train/store'
 import { readRunData } from '@aworld-train/training'
 import { parse } from 'yaml'

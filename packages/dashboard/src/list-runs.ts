@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { displayPath, isUnscored, type RunListing } from '@aworld-train/core'
-import { AnyReport, RunManifest, toTrainError } from '@aworld-train/protocol'
+import { AnyReport, displayPath, isUnscored, type RunListing, RunManifest, toTrainError } from '@aworld-train/core'
+
 import { readRun } from '@aworld-train/store'
 import { comparedEvaluations } from './compared-evaluations.ts'
 import { readJson, runStatus } from './run-status.ts'

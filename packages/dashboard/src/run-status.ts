@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RunStatus } from '@aworld-train/core'
-import { type ErrorRecord, RunEvent } from '@aworld-train/protocol'
+import { type ErrorRecord, RunEvent, type RunStatus } from '@aworld-train/core'
+
 import { isOwned } from '@aworld-train/store'
 
 const partBytes = 64 * 1024

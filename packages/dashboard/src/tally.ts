@@ -1,8 +1,10 @@
 import {
   createAgentTokens,
   type EvaluationSummary,
+  type FailureCount,
   type LedgerSummary,
   meanWithInterval,
+  parseChannelKey,
   passRates,
   type RewardMeasure,
   type RolloutRow,
@@ -10,8 +12,9 @@ import {
   type StepRecord,
   type StepSample,
   type StepSummary,
+  type UntrainedReason,
 } from '@aworld-train/core'
-import { type FailureCount, parseChannelKey, type UntrainedReason } from '@aworld-train/protocol'
+
 import { type EvaluatedRollout, type FinishedSum, type FinishedTotals, mostNamed, type StepTotals } from '@aworld-train/store'
 import { evaluationName } from './evaluation-name.ts'
 

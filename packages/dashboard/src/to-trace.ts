@@ -1,5 +1,19 @@
-import type { AgentTrace, AttemptRow, RolloutRow, RolloutTrace, StepSample, TaskSummary, TurnTrace } from '@aworld-train/core'
-import { type Episode, type ErrorCode, type ErrorRecord, errorCatalogue, type Trajectory, type Turn } from '@aworld-train/protocol'
+import {
+  type AgentTrace,
+  type AttemptRow,
+  type Episode,
+  type ErrorCode,
+  type ErrorRecord,
+  errorCatalogue,
+  type RolloutRow,
+  type RolloutTrace,
+  type StepSample,
+  type TaskSummary,
+  type Trajectory,
+  type Turn,
+  type TurnTrace,
+} from '@aworld-train/core'
+
 import type { TokenTexts } from './token-texts.ts'
 
 /** Inputs of a trace. */

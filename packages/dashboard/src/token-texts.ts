@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createTokenizer, type TextTokenizer } from '@aworld-train/chat'
-import type { PromptOrigin } from '@aworld-train/core'
-import type { Message } from '@aworld-train/protocol'
+import type { Message, PromptOrigin } from '@aworld-train/core'
 
 /** Reads the texts of token ids of a run. */
 export interface TokenTexts {

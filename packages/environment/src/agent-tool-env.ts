@@ -1,4 +1,4 @@
-import type { McpConfig } from '@aworld-train/protocol'
+import type { McpConfig } from '@aworld-train/core'
 import { findConnection } from './connection-file.ts'
 
 /** The tool servers of the AWorld GAIA environment, in its documented order. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 
 /** Address and token of a running environment, for the agents of its project. Only the owner can read the file. */
 export interface EnvironmentConnection {

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Environment } from '@aworld-train/core'
-import type { McpServerConfig } from '@aworld-train/protocol'
+import type { Environment, McpServerConfig } from '@aworld-train/core'
+
 import { afterEach, describe, expect, it } from 'vitest'
 import { createEnvironment } from './create-environment.ts'
 import type { EnvironmentOptions } from './environment-options.ts'

@@ -1,5 +1,4 @@
-import type { ToolDefinition } from '@aworld-train/protocol'
-import { TrainError } from '@aworld-train/protocol'
+import { type ToolDefinition, TrainError } from '@aworld-train/core'
 
 export interface OfferedTools {
   readonly server: string

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { EnvironmentLease, LeaseTask, Tools } from '@aworld-train/core'
-import type { McpServerConfig } from '@aworld-train/protocol'
+import type { EnvironmentLease, LeaseTask, McpServerConfig, Tools } from '@aworld-train/core'
+
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createEnvironment } from './create-environment.ts'
 

@@ -1,6 +1,5 @@
-import type { ToolSelection } from '@aworld-train/core'
-import type { McpServerConfig } from '@aworld-train/protocol'
-import { TrainError } from '@aworld-train/protocol'
+import { type McpServerConfig, type ToolSelection, TrainError } from '@aworld-train/core'
+
 import type { ResolvedOptions } from './environment-options.ts'
 import { type ServerDefinition, toServerDefinition } from './server-definition.ts'
 import { suggestion } from './suggestion.ts'

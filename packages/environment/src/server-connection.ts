@@ -1,6 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import type { ProgramJail } from '@aworld-train/core'
-import { type ErrorCode, ErrorRecord, errorCatalogue, type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
+import {
+  type ErrorCode,
+  ErrorRecord,
+  errorCatalogue,
+  type ProgramJail,
+  type ToolDefinition,
+  type ToolResult,
+  TrainError,
+} from '@aworld-train/core'
+
 import { Client, type PriorDiscovery, ProtocolError, SdkError, SdkErrorCode, SseError, type Tool } from '@modelcontextprotocol/client'
 import { childEnvironment } from './child-environment.ts'
 import type { ResolvedOptions } from './environment-options.ts'

@@ -1,8 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { suggest } from '@aworld-train/core'
-import type { McpServerConfig } from '@aworld-train/protocol'
-import { TrainError } from '@aworld-train/protocol'
+import { type McpServerConfig, suggest, TrainError } from '@aworld-train/core'
+
 import type { ResolvedOptions } from './environment-options.ts'
 
 interface CommonDefinition {

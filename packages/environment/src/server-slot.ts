@@ -1,4 +1,4 @@
-import { type ToolResult, TrainError, toTrainError } from '@aworld-train/protocol'
+import { type ToolResult, TrainError, toTrainError } from '@aworld-train/core'
 import type { ServerConnection } from './server-connection.ts'
 import type { ServerDefinition } from './server-definition.ts'
 import { type ServerPool, toolsChangedError } from './server-pool.ts'

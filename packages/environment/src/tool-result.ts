@@ -1,4 +1,4 @@
-import { ToolImage, type ToolResult } from '@aworld-train/protocol'
+import { ToolImage, type ToolResult } from '@aworld-train/core'
 import type { CallToolResult } from '@modelcontextprotocol/client'
 
 /** Code of the JSON-RPC error that stands for an answer that was not read. */

@@ -1,5 +1,4 @@
-import type { TrainedCall, TrainedCalls } from '@aworld-train/core'
-import { type Message, TrainError, type Turn } from '@aworld-train/protocol'
+import { type Message, TrainError, type TrainedCall, type TrainedCalls, type Turn } from '@aworld-train/core'
 
 /** Reads the kind of a call for the record: whether a run trains it. */
 export type ReadCallKind = (call: Omit<TrainedCall, 'messages'> & { readonly messages: () => readonly Message[] }) => Pick<Turn, 'callKind'>

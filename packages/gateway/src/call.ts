@@ -1,5 +1,5 @@
 import type { CompletionDelta } from '@aworld-train/chat'
-import type { Constraint, FinishReason, Message, ToolDefinition, Usage } from '@aworld-train/protocol'
+import type { Constraint, FinishReason, Message, ToolDefinition, Usage } from '@aworld-train/core'
 import type { Oddity } from './dialects/history-oddities.ts'
 import type { ResponseMemory } from './dialects/responses/memory.ts'
 import type { HttpFailure } from './failure.ts'

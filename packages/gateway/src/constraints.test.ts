@@ -1,6 +1,6 @@
 import Anthropic from '@anthropic-ai/sdk'
-import { type PolicyEndpoint, toTrainingSamples } from '@aworld-train/core'
-import type { Constraint } from '@aworld-train/protocol'
+import { type Constraint, type PolicyEndpoint, toTrainingSamples } from '@aworld-train/core'
+
 import { expect, test } from 'vitest'
 import { lookupCall, lookupTool, openaiClient, post, sessionRequest, startGateway } from './testing/start-gateway.ts'
 

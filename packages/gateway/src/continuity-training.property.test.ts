@@ -1,5 +1,5 @@
-import { type GenerateRequest, toTrainingSamples } from '@aworld-train/core'
-import type { Turn } from '@aworld-train/protocol'
+import { type GenerateRequest, type Turn, toTrainingSamples } from '@aworld-train/core'
+
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { episodeOf } from './testing/episode-of.ts'

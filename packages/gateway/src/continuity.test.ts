@@ -1,5 +1,5 @@
-import type { GenerateRequest } from '@aworld-train/core'
-import type { Trajectory } from '@aworld-train/protocol'
+import type { GenerateRequest, Trajectory } from '@aworld-train/core'
+
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { lookupCall, lookupTool, openaiClient, post, type Say, sessionRequest, startGateway, until } from './testing/start-gateway.ts'

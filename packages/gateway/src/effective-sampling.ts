@@ -1,4 +1,4 @@
-import type { Sampling } from '@aworld-train/protocol'
+import type { Sampling } from '@aworld-train/core'
 
 export interface SamplingBounds {
   /** Limit that the agent asks for; it may only shorten the answer. */

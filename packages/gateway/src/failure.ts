@@ -1,4 +1,4 @@
-import { type ErrorCode, TrainError } from '@aworld-train/protocol'
+import { type ErrorCode, TrainError } from '@aworld-train/core'
 
 /** An error for a client, before a dialect gives it its shape. */
 export interface HttpFailure {

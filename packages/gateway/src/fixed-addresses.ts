@@ -1,6 +1,5 @@
-import type { FixedAddress } from '@aworld-train/core'
+import { type FixedAddress, TrainError } from '@aworld-train/core'
 import { createSecretCheck } from '@aworld-train/http'
-import { TrainError } from '@aworld-train/protocol'
 
 /** Addresses that survive a restart, each opened by its key: `/{path}/v1`, or `/v1` if the path is empty. */
 export interface FixedAddresses<Value> {

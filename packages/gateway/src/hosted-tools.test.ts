@@ -1,4 +1,4 @@
-import type { Trajectory } from '@aworld-train/protocol'
+import type { Trajectory } from '@aworld-train/core'
 import { describe, expect, test } from 'vitest'
 import type { GatewayWarning } from './options.ts'
 import { readNamedEvents } from './testing/read-named-events.ts'

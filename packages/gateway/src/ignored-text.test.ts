@@ -1,4 +1,4 @@
-import type { Trajectory } from '@aworld-train/protocol'
+import type { Trajectory } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { createGateway } from './gateway.ts'
 import type { GatewayWarning } from './options.ts'

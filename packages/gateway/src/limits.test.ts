@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import { openaiClient, post, sessionRequest, startGateway, until } from './testing/start-gateway.ts'

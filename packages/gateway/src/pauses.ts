@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import type { Gate } from './gate.ts'
 
 export interface Pauses {

@@ -1,5 +1,5 @@
-import type { PolicySession, SessionRequest } from '@aworld-train/core'
-import type { Trajectory, Turn } from '@aworld-train/protocol'
+import type { PolicySession, SessionRequest, Trajectory, Turn } from '@aworld-train/core'
+
 import { expect, test } from 'vitest'
 import { createGateway } from './gateway.ts'
 import { startChatGateway } from './testing/start-chat-gateway.ts'

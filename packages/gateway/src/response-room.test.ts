@@ -1,4 +1,4 @@
-import type { Turn } from '@aworld-train/protocol'
+import type { Turn } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { responseRoom } from './response-room.ts'
 

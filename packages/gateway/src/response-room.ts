@@ -1,6 +1,5 @@
 import type { PreparedPrompt } from '@aworld-train/chat'
-import type { SessionRequest } from '@aworld-train/core'
-import type { Turn } from '@aworld-train/protocol'
+import type { SessionRequest, Turn } from '@aworld-train/core'
 
 /** Tokens that a conversation may still have, counted from the first token that was sampled in it. */
 export function responseRoom(

@@ -1,5 +1,5 @@
 import type { RunWork } from '@aworld-train/chat'
-import type { Constraint } from '@aworld-train/protocol'
+import type { Constraint } from '@aworld-train/core'
 import type { ActiveCall } from './active-call.ts'
 import { affinityOf } from './affinity.ts'
 import type { AnswerHead, Completion, ModelCall } from './call.ts'

@@ -1,4 +1,4 @@
-import { type TrainError, toTrainError } from '@aworld-train/protocol'
+import { type TrainError, toTrainError } from '@aworld-train/core'
 import { ActiveCall, CallAborted } from './active-call.ts'
 import { toHttpFailure, unknownUrl } from './failure.ts'
 import { serveFrozenCall } from './frozen/serve-frozen-call.ts'

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Encoder } from '@aworld-train/chat'
-import { type Turn, toTrainError } from '@aworld-train/protocol'
+import { type Turn, toTrainError } from '@aworld-train/core'
 import type { ActiveCall } from './active-call.ts'
 import type { Dialect } from './call.ts'
 import type { ReadCallKind } from './call-kind.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PolicyEndpoint, PolicySession } from '@aworld-train/core'
-import { TrainError, type Trajectory } from '@aworld-train/protocol'
+import { type PolicyEndpoint, type PolicySession, TrainError, type Trajectory } from '@aworld-train/core'
+
 import { type SessionState, toTrajectories } from './session-state.ts'
 
 export interface SessionOptions {

@@ -1,4 +1,4 @@
-import type { Turn } from '@aworld-train/protocol'
+import type { Turn } from '@aworld-train/core'
 import type OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import { lookupCall, lookupTool, openaiClient, sessionRequest, startGateway } from './testing/start-gateway.ts'

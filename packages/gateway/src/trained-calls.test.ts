@@ -1,5 +1,12 @@
-import { createTokenReport, type TrainedCall, type TrainedCalls, toTrainingSamples } from '@aworld-train/core'
-import type { Episode, Trajectory } from '@aworld-train/protocol'
+import {
+  createTokenReport,
+  type Episode,
+  type TrainedCall,
+  type TrainedCalls,
+  type Trajectory,
+  toTrainingSamples,
+} from '@aworld-train/core'
+
 import { describe, expect, test } from 'vitest'
 import { episodeOf } from './testing/episode-of.ts'
 import { startChatGateway } from './testing/start-chat-gateway.ts'

@@ -1,5 +1,14 @@
-import type { AgentDeclaration, AgentProgram, AttemptContext, AttemptState, PolicyEndpoint, RolloutContext } from '@aworld-train/core'
-import { type AgentEdge, TrainError } from '@aworld-train/protocol'
+import {
+  type AgentDeclaration,
+  type AgentEdge,
+  type AgentProgram,
+  type AttemptContext,
+  type AttemptState,
+  type PolicyEndpoint,
+  type RolloutContext,
+  TrainError,
+} from '@aworld-train/core'
+
 import type { AttemptTools } from './attempt-tools.ts'
 import type { ToolJournal } from './tool-journal.ts'
 

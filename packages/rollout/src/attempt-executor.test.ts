@@ -1,5 +1,5 @@
-import type { AttemptExecutor } from '@aworld-train/core'
-import { AttemptAssignment, AttemptOutcome, TrainError } from '@aworld-train/protocol'
+import { AttemptAssignment, type AttemptExecutor, AttemptOutcome, TrainError } from '@aworld-train/core'
+
 import { expect, test } from 'vitest'
 import { createAttemptExecutor } from './attempt-executor.ts'
 import { memoryEnvironment } from './testing/memory-environment.ts'

@@ -1,23 +1,22 @@
 import {
   type AgentAnswer,
+  type AgentEdge,
+  type AgentEnd,
   type AgentProgram,
+  type AttemptAssignment,
   type AttemptControl,
   type AttemptExecutor,
+  type AttemptName,
+  type AttemptOutcome,
   type AttemptState,
   createAttemptStates,
   type Environment,
   preciseNow,
   readTaskFile,
+  TrainError,
   toAgentTask,
 } from '@aworld-train/core'
-import {
-  type AgentEdge,
-  type AgentEnd,
-  type AttemptAssignment,
-  type AttemptName,
-  type AttemptOutcome,
-  TrainError,
-} from '@aworld-train/protocol'
+
 import { createAttemptContext } from './attempt-context.ts'
 import { createAttemptTools } from './attempt-tools.ts'
 import { type Clock, processClock } from './clock.ts'

@@ -1,5 +1,5 @@
-import type { AttemptState, RolloutContext } from '@aworld-train/core'
-import { type RunEvent, TrainError } from '@aworld-train/protocol'
+import { type AttemptState, type RolloutContext, type RunEvent, TrainError } from '@aworld-train/core'
+
 import { expect, test } from 'vitest'
 import type { RolloutRunnerOptions } from './rollout-options.ts'
 import { createRolloutRunner } from './rollout-runner.ts'

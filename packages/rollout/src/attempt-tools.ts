@@ -4,9 +4,11 @@ import {
   type EnvironmentLease,
   type LeaseRequest,
   type Tools,
+  TrainError,
+  toTrainError,
   withDeadline,
 } from '@aworld-train/core'
-import { TrainError, toTrainError } from '@aworld-train/protocol'
+
 import type { TimeBudget } from './time-budget.ts'
 import type { ToolJournal } from './tool-journal.ts'
 

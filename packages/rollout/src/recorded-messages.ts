@@ -1,4 +1,4 @@
-import type { Message, Trajectory, Turn } from '@aworld-train/protocol'
+import type { Message, Trajectory, Turn } from '@aworld-train/core'
 
 /** The conversation that ends with the latest turn, put together from the record. */
 export function recordedMessages(trajectories: readonly Trajectory[]): Message[] {

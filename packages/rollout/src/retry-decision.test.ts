@@ -1,4 +1,4 @@
-import { type ErrorCode, type StopReason, TrainError } from '@aworld-train/protocol'
+import { type ErrorCode, type StopReason, TrainError } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { decideRetry } from './retry-decision.ts'
 

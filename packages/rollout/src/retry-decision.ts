@@ -1,4 +1,4 @@
-import type { ErrorRecord, StopReason } from '@aworld-train/protocol'
+import type { ErrorRecord, StopReason } from '@aworld-train/core'
 
 export interface RetryInput {
   readonly stopReason: StopReason

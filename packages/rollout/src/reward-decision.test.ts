@@ -1,4 +1,4 @@
-import { StopReason } from '@aworld-train/protocol'
+import { StopReason } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { decideReward, type RewardDecision } from './reward-decision.ts'
 

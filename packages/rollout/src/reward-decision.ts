@@ -1,5 +1,4 @@
-import { causedByPolicy } from '@aworld-train/core'
-import type { StopReason } from '@aworld-train/protocol'
+import { causedByPolicy, type StopReason } from '@aworld-train/core'
 
 /** Reward of an episode that ended at a limit: 0, the score of the reward function, or none. */
 export type ScoreUnfinished = 'zero' | 'score' | 'exclude'

@@ -1,4 +1,4 @@
-import type { Episode, RunEvent, StopReason, Trajectory } from '@aworld-train/protocol'
+import type { Episode, RunEvent, StopReason, Trajectory } from '@aworld-train/core'
 import type { RolloutCounts } from './rollout-options.ts'
 import type { AttemptResult } from './run-attempt.ts'
 

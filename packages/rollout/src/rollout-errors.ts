@@ -1,4 +1,4 @@
-import { type AttemptName, errorMessage, type StopReason, TrainError } from '@aworld-train/protocol'
+import { type AttemptName, errorMessage, type StopReason, TrainError } from '@aworld-train/core'
 
 /** The error for a spent budget; `details.stopReason` names the budget. */
 function limitReached(stopReason: StopReason, message: string): TrainError {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { memoryEnvironment } from './testing/memory-environment.ts'
 import { rolloutRequest } from './testing/rollout-fixtures.ts'

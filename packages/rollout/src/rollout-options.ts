@@ -1,5 +1,17 @@
-import type { AttemptExecutor, PolicyGateway, Reward, RolloutRunner, RolloutWriter } from '@aworld-train/core'
-import type { AnswerKey, AttemptName, OpenToolCall, RolloutLimits, RunEvent, StopReason } from '@aworld-train/protocol'
+import type {
+  AnswerKey,
+  AttemptExecutor,
+  AttemptName,
+  OpenToolCall,
+  PolicyGateway,
+  Reward,
+  RolloutLimits,
+  RolloutRunner,
+  RolloutWriter,
+  RunEvent,
+  StopReason,
+} from '@aworld-train/core'
+
 import type { AttemptExecutorOptions } from './attempt-executor.ts'
 import type { ScoreUnfinished } from './reward-decision.ts'
 import type { RolloutWorkers, WorkerSource } from './rollout-workers.ts'

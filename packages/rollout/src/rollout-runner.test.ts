@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AgentProgram, RolloutContext } from '@aworld-train/core'
-import { type Message, TrainError } from '@aworld-train/protocol'
+import { type AgentProgram, type Message, type RolloutContext, TrainError } from '@aworld-train/core'
+
 import { expect, test } from 'vitest'
 import { memoryEnvironment } from './testing/memory-environment.ts'
 import { memoryStore } from './testing/memory-store.ts'

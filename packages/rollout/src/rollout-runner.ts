@@ -1,13 +1,17 @@
-import { createSharedAborts, isInfrastructureFailure, preciseNow, runAll } from '@aworld-train/core'
 import {
   type AttemptName,
+  createSharedAborts,
   type Episode,
   type ErrorCode,
   type ErrorRecord,
+  isInfrastructureFailure,
+  preciseNow,
   type RolloutRequest,
+  runAll,
   TrainError,
   type Trajectory,
-} from '@aworld-train/protocol'
+} from '@aworld-train/core'
+
 import { createAttemptExecutor } from './attempt-executor.ts'
 import { type Clock, processClock } from './clock.ts'
 import { endRolloutSpan, startRolloutSpan } from './observe/rollout-spans.ts'

@@ -1,5 +1,5 @@
-import type { EndedAttempt } from '@aworld-train/core'
-import { type Episode, type RolloutRequest, TrainError } from '@aworld-train/protocol'
+import { type EndedAttempt, type Episode, type RolloutRequest, TrainError } from '@aworld-train/core'
+
 import type { Span } from '@opentelemetry/api'
 import type { AttemptResult } from './run-attempt.ts'
 

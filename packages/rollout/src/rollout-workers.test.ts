@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AttemptName, TrainError } from '@aworld-train/protocol'
+import { type AttemptName, TrainError } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { createAttemptExecutor } from './attempt-executor.ts'
 import type { WorkerLink } from './rollout-workers.ts'

@@ -1,5 +1,5 @@
-import type { AttemptExecutor, WorkerHealth } from '@aworld-train/core'
-import type { AttemptName } from '@aworld-train/protocol'
+import type { AttemptExecutor, AttemptName, WorkerHealth } from '@aworld-train/core'
+
 import type { WorkerTerms } from './scheduler/scheduler-state.ts'
 
 /** The coordinator's connection to a place where agents run. */

@@ -1,9 +1,12 @@
-import { type AttemptExecutor, orAborted, type PolicyGateway, preciseNow } from '@aworld-train/core'
 import {
   type AgentEdge,
+  type AttemptExecutor,
   type AttemptOutcome,
   type ErrorRecord,
   type Message,
+  orAborted,
+  type PolicyGateway,
+  preciseNow,
   type RolloutRequest,
   type StopReason,
   type Timing,
@@ -11,7 +14,8 @@ import {
   TrainError,
   type Trajectory,
   type Turn,
-} from '@aworld-train/protocol'
+} from '@aworld-train/core'
+
 import type { Span } from '@opentelemetry/api'
 import { emptyOutcome } from './empty-outcome.ts'
 import { traceHeadersOf } from './observe/rollout-spans.ts'

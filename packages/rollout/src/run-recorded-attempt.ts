@@ -1,5 +1,13 @@
-import type { AttemptExecutor, PolicyGateway, RolloutWriter } from '@aworld-train/core'
-import { defaultAttemptMs, type RolloutLimits, type TrainError, toTrainError } from '@aworld-train/protocol'
+import {
+  type AttemptExecutor,
+  defaultAttemptMs,
+  type PolicyGateway,
+  type RolloutLimits,
+  type RolloutWriter,
+  type TrainError,
+  toTrainError,
+} from '@aworld-train/core'
+
 import type { Span } from '@opentelemetry/api'
 import { endAttemptSpan, startAttemptSpan } from './observe/rollout-spans.ts'
 import type { CurrentAttempt } from './rollout-table.ts'

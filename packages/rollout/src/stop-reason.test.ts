@@ -1,4 +1,4 @@
-import { type AgentEnd, type ErrorCode, type StopReason, TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
+import { type AgentEnd, type ErrorCode, type StopReason, TrainError, type Trajectory, type Turn } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { agentFailure, cancelled, timeLimit, toolCallLimit } from './rollout-errors.ts'
 import { decideStop, type StopInput } from './stop-reason.ts'

@@ -1,4 +1,4 @@
-import { type AgentEnd, type ErrorRecord, StopReason, TrainError, type Trajectory, type Turn, toTrainError } from '@aworld-train/protocol'
+import { type AgentEnd, type ErrorRecord, StopReason, TrainError, type Trajectory, type Turn, toTrainError } from '@aworld-train/core'
 
 export interface StopInput {
   readonly end: AgentEnd

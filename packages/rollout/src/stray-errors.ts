@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { errorMessage } from '@aworld-train/protocol'
+import { errorMessage } from '@aworld-train/core'
 
 /** The attempt whose agent or tool left an error behind. */
 interface ErrorOwner {

@@ -1,4 +1,4 @@
-import type { ExecutedToolCall, ToolCallRecord, Trajectory } from '@aworld-train/protocol'
+import type { ExecutedToolCall, ToolCallRecord, Trajectory } from '@aworld-train/core'
 
 /** The tool calls of an attempt with the turns that asked for them. */
 export function tieToolCalls(calls: readonly ExecutedToolCall[], trajectories: readonly Trajectory[]): ToolCallRecord[] {

@@ -1,4 +1,4 @@
-import type { Episode, RolloutRequest } from '@aworld-train/protocol'
+import type { Episode, RolloutRequest } from '@aworld-train/core'
 import type { AttemptResult } from './run-attempt.ts'
 
 /** The result of an attempt as an episode without a score yet. */

@@ -1,4 +1,4 @@
-import type { ToolCall, Trajectory, Turn } from '@aworld-train/protocol'
+import type { ToolCall, Trajectory, Turn } from '@aworld-train/core'
 import { INVALID_SPAN_CONTEXT, trace } from '@opentelemetry/api'
 import { expect, test } from 'vitest'
 import { tieToolCalls } from './tie-tool-calls.ts'

@@ -1,5 +1,5 @@
-import { orAborted, preciseNow } from '@aworld-train/core'
-import { type ExecutedToolCall, errorMessage, type ToolResult, type TrainError } from '@aworld-train/protocol'
+import { type ExecutedToolCall, errorMessage, orAborted, preciseNow, type ToolResult, type TrainError } from '@aworld-train/core'
+
 import type { Span } from '@opentelemetry/api'
 import { inToolSpan } from './observe/rollout-spans.ts'
 import { toolCallLimit } from './rollout-errors.ts'

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { AttemptRow, AttemptWorker, EndedAttempt } from '@aworld-train/core'
-import type { ErrorRecord } from '@aworld-train/protocol'
+import type { AttemptRow, AttemptWorker, EndedAttempt, ErrorRecord } from '@aworld-train/core'
+
 import { agentColumn } from './schema.ts'
 
 export interface AttemptWrites {

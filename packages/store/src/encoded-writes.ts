@@ -3,12 +3,13 @@ import {
   type AttemptWorker,
   type EndedAttempt,
   isInfrastructureFailure,
+  type RolloutRequest,
   type RunRolloutStatus,
   type RunStore,
   type StepRecord,
   type SubmissionStore,
 } from '@aworld-train/core'
-import type { RolloutRequest } from '@aworld-train/protocol'
+
 import { createAttemptWrites } from './attempt-rows.ts'
 import type { CommitQueue } from './commit-queue.ts'
 import type { RolloutColumns } from './rollout-columns.ts'

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import type { RunEvent } from '@aworld-train/protocol'
+import type { RunEvent } from '@aworld-train/core'
 import { endOfLines } from './end-of-lines.ts'
 
 /**

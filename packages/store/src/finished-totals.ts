@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { RolloutRow, RolloutWaits } from '@aworld-train/core'
-import type { FailureCount, StopReason } from '@aworld-train/protocol'
+import type { FailureCount, RolloutRow, RolloutWaits, StopReason } from '@aworld-train/core'
+
 import type { RolloutRowReads } from './rollout-rows.ts'
 
 /** Totals of the results that finished after a place in the order of finishing. */

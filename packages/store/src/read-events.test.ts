@@ -1,6 +1,6 @@
 import { appendFile, open, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RunEvent } from '@aworld-train/protocol'
+import type { RunEvent } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { openRunStore } from './open-run-store.ts'
 import { readEvents } from './read-events.ts'

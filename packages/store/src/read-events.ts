@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { RunEvent } from '@aworld-train/protocol'
+import { RunEvent } from '@aworld-train/core'
 import { toStoreError } from './store-error.ts'
 
 export interface EventPage {

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { basename, isAbsolute, join, resolve } from 'node:path'
-import { type RunManifest, TrainError } from '@aworld-train/protocol'
+import { type RunManifest, TrainError } from '@aworld-train/core'
 import { anotherConfiguration, readManifest } from './run-manifest.ts'
 import { toStoreError } from './store-error.ts'
 

@@ -1,4 +1,4 @@
-import type { Episode, StopReason, Timing } from '@aworld-train/protocol'
+import type { Episode, StopReason, Timing } from '@aworld-train/core'
 
 /** Columns of a rollout's row that hold its result. */
 export interface RolloutColumns {

@@ -1,13 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite'
 import {
+  type ErrorRecord,
   preciseNow,
   type RolloutPage,
   type RolloutQuery,
   type RolloutRow,
   type RolloutWaits,
   type RunRolloutStatus,
+  type StopReason,
+  type Timing,
 } from '@aworld-train/core'
-import type { ErrorRecord, StopReason, Timing } from '@aworld-train/protocol'
+
 import { lengthOf } from './rollout-columns.ts'
 
 export interface RolloutRowReads {

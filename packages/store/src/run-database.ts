@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { addedTables, agentColumn, applicationId, schema, storeVersion } from './schema.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 

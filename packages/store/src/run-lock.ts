@@ -3,8 +3,8 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isRunning } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { isRunning, TrainError } from '@aworld-train/core'
+
 import { toStoreError } from './store-error.ts'
 import { writeJsonAtomically } from './write-json-atomically.ts'
 

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { isRecord } from '@aworld-train/core'
-import { RunManifest, TrainError } from '@aworld-train/protocol'
+import { isRecord, RunManifest, TrainError } from '@aworld-train/core'
+
 import { redactSecrets } from './redact-secrets.ts'
 import { anotherVersion } from './run-database.ts'
 import { storeVersion } from './schema.ts'

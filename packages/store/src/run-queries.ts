@@ -2,20 +2,27 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import type {
-  AttemptRow,
-  EpisodeReader,
-  RolloutRecord,
-  RunHealth,
-  RunProgress,
-  RunRolloutStatus,
-  SampleSummary,
-  StepRecord,
-  StepSample,
-  SubmissionStore,
+import {
+  type AgentTokens,
+  type AttemptRow,
+  createAgentTokens,
+  type Episode,
+  type EpisodeReader,
+  type ErrorRecord,
+  type FailureCount,
+  type RolloutRecord,
+  type RolloutRequest,
+  type RunHealth,
+  type RunProgress,
+  type RunRolloutStatus,
+  type SampleSummary,
+  type StepRecord,
+  type StepSample,
+  type SubmissionStore,
+  type Trajectory,
+  type Turn,
 } from '@aworld-train/core'
-import { createAgentTokens } from '@aworld-train/core'
-import type { AgentTokens, Episode, ErrorRecord, FailureCount, RolloutRequest, Trajectory, Turn } from '@aworld-train/protocol'
+
 import { createAttemptReads } from './attempt-rows.ts'
 import { createFinishedTotals, type FinishedTotals } from './finished-totals.ts'
 import { createHealthReads } from './health-samples.ts'

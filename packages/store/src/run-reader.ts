@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RunManifest } from '@aworld-train/protocol'
+import type { RunManifest } from '@aworld-train/core'
 import { closeReadDatabase, openRunDatabaseToRead } from './run-database.ts'
 import { isOwned } from './run-lock.ts'
 import { parseManifest } from './run-manifest.ts'

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorMessage, TrainError } from '@aworld-train/protocol'
+import { type ErrorCode, errorMessage, TrainError } from '@aworld-train/core'
 
 /** Codes of our catalogue for primary SQLite result codes (https://www.sqlite.org/rescode.html). */
 const sqliteCodes: Readonly<Record<number, ErrorCode>> = {

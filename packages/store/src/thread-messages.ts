@@ -1,4 +1,4 @@
-import type { ErrorCode } from '@aworld-train/protocol'
+import type { ErrorCode } from '@aworld-train/core'
 import type { EncodedWrites } from './encoded-writes.ts'
 
 export interface ThreadOptions {

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import { siblingModule } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { siblingModule, TrainError } from '@aworld-train/core'
+
 import type { EncodedTurn } from './encoded-writes.ts'
 import type { RunWriter } from './local-writer.ts'
 import type { ThreadCall, ThreadMethod, ThreadOptions, ThreadReply } from './thread-messages.ts'

@@ -1,4 +1,4 @@
-import type { Turn } from '@aworld-train/protocol'
+import type { Turn } from '@aworld-train/core'
 
 /** Turns of running rollouts, so that a continuation is compared with its parent without reading it back. */
 export interface TurnCache {

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import type { Turn } from '@aworld-train/protocol'
+import type { Turn } from '@aworld-train/core'
 import { fromLittleEndian, memoryOf, toLittleEndian } from './little-endian.ts'
 
 /** A turn as it is stored: JSON in the database, tokens in a segment. */

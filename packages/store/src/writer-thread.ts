@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { createLocalWriter, type RunWriter } from './local-writer.ts'
 import { openRunDatabaseAgain } from './run-database.ts'
 import type { ThreadCall, ThreadOptions, ThreadReply } from './thread-messages.ts'

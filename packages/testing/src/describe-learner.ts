@@ -11,9 +11,10 @@ import {
   ppoClipGradient,
   ppoClipLoss,
   type TokenEngine,
+  type TrainingSample,
   type UpdateRequest,
 } from '@aworld-train/core'
-import type { TrainingSample } from '@aworld-train/protocol'
+
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
 /** A learner with fresh weights of its own, and the engine that samples its published weights. */

@@ -1,6 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { GenerateRequest, GenerateResult, ModelDescription, TokenEngine } from '@aworld-train/core'
-import { TrainError, type WeightVersionSpan } from '@aworld-train/protocol'
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  type ModelDescription,
+  type TokenEngine,
+  TrainError,
+  type WeightVersionSpan,
+} from '@aworld-train/core'
 
 /** The answer of a scripted engine to one call. */
 export interface ScriptedCompletion {

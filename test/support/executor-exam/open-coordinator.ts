@@ -1,14 +1,13 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
-import type { Launcher, LauncherEngine } from '@aworld-train/core'
+import type { Launcher, LauncherEngine, RolloutRequest } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import { createGateway } from '@aworld-train/gateway'
-import type { RolloutRequest } from '@aworld-train/protocol'
-import { localEngine, openAgentSide, openExecutor } from '@aworld-train/run'
 import { openRunStore } from '@aworld-train/store'
 import { type ExecutorCoordinator, scriptedEngine, writeTinyModel } from '@aworld-train/testing'
-import { ExecutorSettings } from '@aworld-train/training'
+import { ExecutorSettings, localEngine, openAgentSide, openExecutor } from '@aworld-train/training'
+
 import { launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 
 /** This agent reports its process, waits if its task says so, and asks its policy once. */

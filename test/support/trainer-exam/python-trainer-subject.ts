@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs'
 import { mkdtemp, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isRecord } from '@aworld-train/core'
-import type { RunReport } from '@aworld-train/protocol'
+import { isRecord, type RunReport } from '@aworld-train/core'
+
 import {
   createTrainerExam,
   type Refusal,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunReport } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import type { TrainedBatch, TrainedRun, TrainerExam } from '@aworld-train/testing'
 import { AgentTrainer, type RunEvent } from 'aworld-train'

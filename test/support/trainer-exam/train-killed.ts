@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { RunReport } from '@aworld-train/protocol'
+import { RunReport } from '@aworld-train/core'
 import type { RunEvent } from 'aworld-train'
 import type { ExamStart } from './train-exam.ts'
 

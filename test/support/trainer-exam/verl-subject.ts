@@ -1,7 +1,7 @@
 import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TrainerSubject } from '@aworld-train/testing'
-import { verlTrainer } from '@aworld-train/trainer-verl'
+import { verlTrainer } from '@aworld-train/trainers/verl'
 import { pythonTrainerSubject } from './python-trainer-subject.ts'
 import { examModel } from './train-exam.ts'
 

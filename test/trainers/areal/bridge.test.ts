@@ -112,7 +112,7 @@ async function openTraining({
 }
 
 test('serves AReaL’s client as vLLM does, and leaves failed rollouts out of the mean', { timeout: 300_000 }, async () => {
-  const cwd = fileURLToPath(new URL('../../../packages/python-bridge/python', import.meta.url))
+  const cwd = fileURLToPath(new URL('../../../packages/trainers/python', import.meta.url))
   const { stderr } = await promisify(execFile)(
     await arealEnvironment(),
     ['-W', 'ignore', '-m', 'unittest', 'discover', '-s', 'tests/with_areal'],

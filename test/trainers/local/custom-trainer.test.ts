@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { RunReport } from '@aworld-train/protocol'
+import { RunReport } from '@aworld-train/core'
 import {
   AgentTrainer,
   type AgentTrainerOptions,

@@ -1,7 +1,7 @@
 // A training whose spans go to a backend, and what must hold of those that arrive there.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunReport } from '@aworld-train/core'
 import { expect } from 'vitest'
 import { runCli } from '../../support/run-cli.ts'
 import { episodesOf, makeProject } from '../../support/tiny-project.ts'

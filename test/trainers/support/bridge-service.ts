@@ -1,9 +1,9 @@
 // A rollout service with a channel, every part real, for an agent that asks its model a given number of times.
 // Arguments: one JSON object, see `Setting`. It prints {url} once it serves.
-import type { RewardOutput } from '@aworld-train/core'
+import { channelPath, type RewardOutput } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import { createGateway } from '@aworld-train/gateway'
-import { channelPath } from '@aworld-train/protocol'
+
 import {
   createChannelAnswers,
   createChannelEngine,

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readSafetensors } from '@aworld-train/engine-local'
+import { readSafetensors } from '@aworld-train/engines/local'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { repository, runCli } from '../../support/run-cli.ts'
 import { makeProject, taskLines } from '../../support/tiny-project.ts'

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunReport } from '@aworld-train/core'
 import { AgentTrainer } from 'aworld-train'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import definition from '../../../examples/periodic-table/aworld-train.config.ts'

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RunEvent, RunReport } from '@aworld-train/protocol'
+import type { RunEvent, RunReport } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import { AgentTrainer } from 'aworld-train'
 import { expect, it } from 'vitest'

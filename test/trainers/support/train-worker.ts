@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { bridgeDirectory } from '@aworld-train/python-bridge'
+import { bridgeDirectory } from '@aworld-train/trainers/shared'
 
 const tests = join(bridgeDirectory, 'tests')
 

@@ -1,12 +1,12 @@
 // @module-tag quick
 import { readdir, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { GenerateRequest, UpdateRequest } from '@aworld-train/core'
-import { createTinkerEngine, describeService, type TinkerEngineOptions } from '@aworld-train/engine-tinker'
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { GenerateRequest, TrainingSample, UpdateRequest } from '@aworld-train/core'
+import { createTinkerEngine, describeService, type TinkerEngineOptions } from '@aworld-train/engines/tinker'
+
 import type { TinkerCall, TinkerServerOptions } from '@aworld-train/testing'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { makeTinyFolder } from '../../../packages/engine-local/src/testing/tiny-model.ts'
+import { makeTinyFolder } from '../../../packages/engines/src/local/testing/tiny-model.ts'
 import { openTinkerService } from '../../support/tinker-service.ts'
 
 const folder = await makeTinyFolder()

@@ -2,9 +2,9 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lossWeights, type UpdateRequest } from '@aworld-train/core'
-import { createTinkerEngine } from '@aworld-train/engine-tinker'
-import type { TrainingSample } from '@aworld-train/protocol'
+import { lossWeights, type TrainingSample, type UpdateRequest } from '@aworld-train/core'
+import { createTinkerEngine } from '@aworld-train/engines/tinker'
+
 import { AgentTrainer } from 'aworld-train'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import definition from '../../../examples/periodic-table/aworld-train.config.ts'

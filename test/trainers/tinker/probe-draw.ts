@@ -1,4 +1,4 @@
-import type { TinkerEngine } from '@aworld-train/engine-tinker'
+import type { TinkerEngine } from '@aworld-train/engines/tinker'
 
 /**
  * The largest change of a row's logprobs by an update with its publish, and then by the first draw, which is to change none: a service

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { bridgeDirectory } from '@aworld-train/python-bridge'
+import { bridgeDirectory } from '@aworld-train/trainers/shared'
 
-const play = fileURLToPath(new URL('../../../packages/python-bridge/python/tests/with_verl/play_worker.py', import.meta.url))
+const play = fileURLToPath(new URL('../../../packages/trainers/python/tests/with_verl/play_worker.py', import.meta.url))
 
 export interface WorkerRow {
   readonly prompt: number

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { bridgeDirectory } from '@aworld-train/python-bridge'
+import { bridgeDirectory } from '@aworld-train/trainers/shared'
 import { expect, it } from 'vitest'
 import { verlEnvironment } from '../../support/python-environment.ts'
 

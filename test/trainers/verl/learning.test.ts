@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunReport } from '@aworld-train/core'
 import { AgentTrainer } from 'aworld-train'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import local from '../../../examples/periodic-table/aworld-train.config.ts'

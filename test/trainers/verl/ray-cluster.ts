@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { bridgeDirectory } from '@aworld-train/python-bridge'
+import { bridgeDirectory } from '@aworld-train/trainers/shared'
 import { freePort } from '../../support/process-group.ts'
 import { rayAgentPorts } from '../../support/ray-ports.ts'
 

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { bridgeDirectory } from '@aworld-train/python-bridge'
+import { bridgeDirectory } from '@aworld-train/trainers/shared'
 import { expect, it } from 'vitest'
 import { verlEnvironment } from '../../support/python-environment.ts'
 import { runCli } from '../../support/run-cli.ts'

@@ -7,7 +7,7 @@ import { request } from 'undici'
 import { startVllm } from './start-vllm.ts'
 import { clock, contextLength, makeToolModel } from './tool-model.ts'
 
-const target = fileURLToPath(new URL('../../../packages/engine-remote/corpus/vllm-0.32.json', import.meta.url))
+const target = fileURLToPath(new URL('../../../packages/engines/corpus/vllm-0.32.json', import.meta.url))
 const promptTokenIds = [267, 117, 115, 101, 114, 10, 115, 117, 109, 268, 10, 267, 97, 115, 115, 105, 115, 116, 97, 110, 116, 10]
 
 export interface Recording {

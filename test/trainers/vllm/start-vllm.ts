@@ -6,7 +6,7 @@ import { freePort, stopGroup } from '../../support/process-group.ts'
 import { pythonEnvironment } from '../../support/python-environment.ts'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
-const extension = here('../../../packages/engine-remote/python')
+const extension = here('../../../packages/engines/python')
 
 export interface VllmServer {
   readonly url: string

@@ -1,7 +1,7 @@
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
-import type { ModelDescription } from '@aworld-train/core'
-import { createLocalEngine, initModel, trainBpe } from '@aworld-train/engine-local'
-import type { Message, ToolDefinition, TrainingSample } from '@aworld-train/protocol'
+import type { Message, ModelDescription, ToolDefinition, TrainingSample } from '@aworld-train/core'
+import { createLocalEngine, initModel, trainBpe } from '@aworld-train/engines/local'
+
 import { trainSft } from '@aworld-train/training'
 
 /** What the model says to "time" and to "sum": a tool call in Hermes' syntax, and plain text. */

@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readSafetensors, type Tensor, writeSafetensors } from '@aworld-train/engine-local'
+import { readSafetensors, type Tensor, writeSafetensors } from '@aworld-train/engines/local'
 
 const rank = 2
 const alpha = 4

@@ -1,6 +1,6 @@
 import { Agent, Swarm } from '@aworld-train/agent'
-import { withDeadline } from '@aworld-train/core'
-import { errorMessage, TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError, withDeadline } from '@aworld-train/core'
+
 import { AworldAgentLoop } from './agent-loop.ts'
 
 /** Longest time for building agents, which loads modules but no model. */

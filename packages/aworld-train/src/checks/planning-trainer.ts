@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
-import type { AgentProgram } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
-import type { LoadedAgent, RunOptions } from '@aworld-train/run'
-import { type DatasetSource, type RewardSource, TrainerProcessor } from '@aworld-train/training'
+import { type AgentProgram, TrainError } from '@aworld-train/core'
+
+import { type DatasetSource, type LoadedAgent, type RewardSource, type RunOptions, TrainerProcessor } from '@aworld-train/training'
+
 import type { TrainableAgent } from '../load/load-agent.ts'
 import { loadTrainableAgent } from './trainable-agent.ts'
 

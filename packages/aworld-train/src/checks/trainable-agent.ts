@@ -1,5 +1,5 @@
-import { TrainError } from '@aworld-train/protocol'
-import type { LoadedAgent } from '@aworld-train/run'
+import { TrainError } from '@aworld-train/core'
+import type { LoadedAgent } from '@aworld-train/training'
 import { loadAgent, type TrainableAgent } from '../load/load-agent.ts'
 
 /** Loads an agent with at least one trained part. Throws AGENT_INVALID if all parts are frozen. */

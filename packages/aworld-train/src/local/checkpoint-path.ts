@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 
 /**
  * Path of a saved model with this name, below `checkpoints` of the run at `path`. Throws CONFIG_INVALID for a name that leads elsewhere, or

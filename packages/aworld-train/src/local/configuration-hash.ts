@@ -1,5 +1,5 @@
 import { stableHash } from '@aworld-train/core'
-import { bytesHash, datasetHash, exportHash, hashesByName, settingInputs } from '@aworld-train/run'
+import { bytesHash, datasetHash, exportHash, hashesByName, settingInputs } from '@aworld-train/training'
 import type { LocalPlan } from './plan.ts'
 
 /**

@@ -2,11 +2,18 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
-import { toTrainingSamples } from '@aworld-train/core'
-import { loadModelConfig } from '@aworld-train/engine-local'
-import { type Episode, errorMessage, TrainError, type TrainingTask } from '@aworld-train/protocol'
-import { answeredTask, findLongPrompts, listTools, openRolloutParts, type RolloutParts, runWarmUp, scoreReference } from '@aworld-train/run'
+import { type Episode, errorMessage, TrainError, type TrainingTask, toTrainingSamples } from '@aworld-train/core'
+import { loadModelConfig } from '@aworld-train/engines/local'
 import { openRunStore } from '@aworld-train/store'
+import {
+  answeredTask,
+  findLongPrompts,
+  listTools,
+  openRolloutParts,
+  type RolloutParts,
+  runWarmUp,
+  scoreReference,
+} from '@aworld-train/training'
 import type { TrainingDefinition } from '../training-definition.ts'
 import { LocalTrainer } from './local-trainer.ts'
 import type { LocalPlan } from './plan.ts'

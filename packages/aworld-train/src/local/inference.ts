@@ -1,28 +1,36 @@
 import { join, resolve } from 'node:path'
-import { displayPath, isInfrastructureFailure, isUnscored, passRates, toEndedRollout } from '@aworld-train/core'
-import { type Episode, type InferenceReport, type Sampling, TrainError } from '@aworld-train/protocol'
+import {
+  displayPath,
+  type Episode,
+  type InferenceReport,
+  isInfrastructureFailure,
+  isUnscored,
+  passRates,
+  type Sampling,
+  TrainError,
+  toEndedRollout,
+} from '@aworld-train/core'
+import { keepTokenizer, writeJsonAtomically } from '@aworld-train/store'
 import {
   countCallsOf,
   describeAgents,
+  evaluationMetrics,
+  evaluationRequests,
   inTriedRun,
+  type LoadedDataset,
   longPromptWarnings,
   type RolloutParts,
   type RunDirectory,
   type RunRequest,
   raiseFindings,
-  runVersions,
-  summarizeCalls,
-} from '@aworld-train/run'
-import { keepTokenizer, writeJsonAtomically } from '@aworld-train/store'
-import {
-  evaluationMetrics,
-  evaluationRequests,
-  type LoadedDataset,
   requireOutcome,
   requireResults,
+  runVersions,
+  summarizeCalls,
   summarizeEvaluation,
   writeParquet,
 } from '@aworld-train/training'
+
 import type { LocalPlan } from './plan.ts'
 import { openStage } from './stage.ts'
 

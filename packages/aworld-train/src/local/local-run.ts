@@ -1,6 +1,8 @@
-import type { RunEvent, RunReport } from '@aworld-train/protocol'
+import type { RunEvent, RunReport } from '@aworld-train/core'
+import { keepTokenizer, type OwnedRunStore } from '@aworld-train/store'
 import {
   inTriedRun,
+  listCheckpoints,
   longPromptWarnings,
   makeModel,
   openRunAccounts,
@@ -9,9 +11,9 @@ import {
   type RunDirectory,
   type RunRequest,
   removeUnfinished,
-} from '@aworld-train/run'
-import { keepTokenizer, type OwnedRunStore } from '@aworld-train/store'
-import { listCheckpoints, type SelfDrivenResult } from '@aworld-train/training'
+  type SelfDrivenResult,
+} from '@aworld-train/training'
+
 import { inputHashes } from './configuration-hash.ts'
 import type { LocalPlan } from './plan.ts'
 import { describeRun } from './run-report.ts'

@@ -1,32 +1,31 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { type InferenceReport, type RunReport, TrainError } from '@aworld-train/protocol'
+import { type InferenceReport, type RunReport, TrainError } from '@aworld-train/core'
+import { verlKeys } from '@aworld-train/trainers/verl'
 import {
   checkAgentSide,
   chosenColumn,
   collectProblems,
+  createReward,
+  type DatasetSource,
   datasetFindings,
   findLoss,
   findReward,
-  loadNamedDataset,
-  type NamedReward,
-  passWarnings,
-  refuseProblems,
-  requireKinds,
-  resolveSource,
-  tryReward,
-} from '@aworld-train/run'
-import { verlKeys } from '@aworld-train/trainer-verl'
-import {
-  createReward,
-  type DatasetSource,
   type LoadedDataset,
   type LocalConfig,
   loadDataset,
+  loadNamedDataset,
+  type NamedReward,
+  passWarnings,
   type RewardSource,
   readLocalConfig,
+  refuseProblems,
+  requireKinds,
   requireTrainable,
+  resolveSource,
+  tryReward,
 } from '@aworld-train/training'
+
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { createEnvironment } from '../environment.ts'
 import { launcherEngines } from '../launchers.ts'

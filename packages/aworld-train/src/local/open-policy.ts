@@ -1,10 +1,21 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, relative } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { type PolicyLearner, type PolicyLoss, stableHash, type TokenEngine } from '@aworld-train/core'
-import { type Episode, type EvaluationResult, type RunEvent, type RunReport, TrainError, type TrainingTask } from '@aworld-train/protocol'
-import type { RunRequest } from '@aworld-train/run'
-import { createOpenLoop, createWork, type LocalConfig, type RolloutOptions } from '@aworld-train/training'
+import {
+  type Episode,
+  type EvaluationResult,
+  type PolicyLearner,
+  type PolicyLoss,
+  type RunEvent,
+  type RunReport,
+  stableHash,
+  type TokenEngine,
+  TrainError,
+  type TrainingTask,
+} from '@aworld-train/core'
+
+import { createOpenLoop, createWork, type LocalConfig, type RolloutOptions, type RunRequest } from '@aworld-train/training'
+
 import { checkpointPath } from './checkpoint-path.ts'
 import { configurationHash } from './configuration-hash.ts'
 import { inLocalRun, type LocalRun } from './local-run.ts'

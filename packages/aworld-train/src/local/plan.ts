@@ -1,6 +1,6 @@
 import type { PolicyLoss, Reward } from '@aworld-train/core'
-import type { TrainingPlan } from '@aworld-train/run'
-import type { LoadedDataset, LocalConfig, RewardSource } from '@aworld-train/training'
+import type { LoadedDataset, LocalConfig, RewardSource, TrainingPlan } from '@aworld-train/training'
+
 import type { ChosenPolicy } from '../policies/policy.ts'
 
 /** Everything that a run of our own loop needs. Its starting model is a folder. */

@@ -1,6 +1,6 @@
-import type { RunReport } from '@aworld-train/protocol'
-import type { RunRequest } from '@aworld-train/run'
-import { type SelfDrivenResult, trainSelfDriven } from '@aworld-train/training'
+import type { RunReport } from '@aworld-train/core'
+import { type RunRequest, type SelfDrivenResult, trainSelfDriven } from '@aworld-train/training'
+
 import { configurationHash } from './configuration-hash.ts'
 import { inLocalRun } from './local-run.ts'
 import type { LocalPlan } from './plan.ts'

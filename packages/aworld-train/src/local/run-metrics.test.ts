@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Agent } from '@aworld-train/agent'
-import type { RunEvent } from '@aworld-train/protocol'
+import type { RunEvent } from '@aworld-train/core'
 import { expect, it, onTestFinished } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
 

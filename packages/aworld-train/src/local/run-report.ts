@@ -1,4 +1,4 @@
-import { describeAgents } from '@aworld-train/run'
+import { describeAgents } from '@aworld-train/training'
 import type { LocalPlan } from './plan.ts'
 import type { Stage } from './stage.ts'
 

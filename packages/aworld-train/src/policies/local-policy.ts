@@ -1,5 +1,5 @@
 import { displayPath } from '@aworld-train/core'
-import { createLocalEngine } from '@aworld-train/engine-local'
+import { createLocalEngine } from '@aworld-train/engines/local'
 import type { LocalConfig } from '@aworld-train/training'
 import type { Policy, PolicyKind } from './policy.ts'
 

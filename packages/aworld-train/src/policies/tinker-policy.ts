@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
-import { displayPath } from '@aworld-train/core'
-import { createTinkerEngine, describeService, requireTinkerTraining, type TinkerService } from '@aworld-train/engine-tinker'
-import { TrainError } from '@aworld-train/protocol'
+import { displayPath, TrainError } from '@aworld-train/core'
+import { createTinkerEngine, describeService, requireTinkerTraining, type TinkerService } from '@aworld-train/engines/tinker'
+
 import { describeIssues } from '@aworld-train/training'
 import { z } from 'zod'
 import type { Policy, PolicyKind } from './policy.ts'

@@ -1,7 +1,7 @@
 /** Replaces `python -m aworld_train_bridge.verl.resolve_config` in tests. It answers with the excerpt of verl's tree. */
 import { createInterface } from 'node:readline'
-import { parseOverride } from '../../../trainer-verl/src/config/hydra-override.ts'
-import { excerptOfVerl, readWithExcerpt } from '../../../trainer-verl/src/testing/excerpt-of-verl.ts'
+import { parseOverride } from '../../../trainers/src/verl/config/hydra-override.ts'
+import { excerptOfVerl, readWithExcerpt } from '../../../trainers/src/verl/testing/excerpt-of-verl.ts'
 
 const { version, defaults, resolved } = excerptOfVerl
 for await (const line of createInterface({ input: process.stdin })) {

@@ -6,7 +6,7 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
-import type { ChannelPartition, Message } from '@aworld-train/protocol'
+import type { ChannelPartition, Message } from '@aworld-train/core'
 import { loadDataset } from '@aworld-train/training'
 import { connectTrainerClient } from '../../../rollout/src/testing/trainer-client.ts'
 

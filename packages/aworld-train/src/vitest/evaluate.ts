@@ -1,4 +1,4 @@
-import type { Episode, InferenceReport } from '@aworld-train/protocol'
+import type { Episode, InferenceReport } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import type { DatasetSource } from '@aworld-train/training'
 import { AgentTrainer } from '../agent-trainer.ts'

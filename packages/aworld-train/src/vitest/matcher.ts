@@ -1,5 +1,5 @@
-import { isRecord } from '@aworld-train/core'
-import type { Episode, EvaluationResult, InferenceReport, Turn } from '@aworld-train/protocol'
+import { type Episode, type EvaluationResult, type InferenceReport, isRecord, type Turn } from '@aworld-train/core'
+
 import type { MatcherState } from 'vitest'
 import type { EvaluationWithEpisodes } from './evaluate.ts'
 

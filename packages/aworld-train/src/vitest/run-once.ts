@@ -1,19 +1,23 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import type { RolloutWriter } from '@aworld-train/core'
-import { type Episode, TrainError } from '@aworld-train/protocol'
+import { type Episode, type RolloutWriter, TrainError } from '@aworld-train/core'
+import { verlKeys } from '@aworld-train/trainers/verl'
 import {
   chosenColumn,
+  createReward,
   findReward,
+  type LocalConfig,
+  loadDataset,
   openAgentSide,
   openPolicyGateway,
   openRolloutParts,
+  parseLocalConfig,
   refuseProblems,
   routeSettings,
-} from '@aworld-train/run'
-import { verlKeys } from '@aworld-train/trainer-verl'
-import { createReward, type LocalConfig, loadDataset, parseLocalConfig, toLimits } from '@aworld-train/training'
+  toLimits,
+} from '@aworld-train/training'
+
 import { loadTrainableAgent } from '../checks/trainable-agent.ts'
 import { createEnvironment } from '../environment.ts'
 import { openStage } from '../local/stage.ts'

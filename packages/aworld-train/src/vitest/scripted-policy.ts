@@ -1,7 +1,7 @@
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
-import type { TokenEngine } from '@aworld-train/core'
+import { type Message, type TokenEngine, TrainError } from '@aworld-train/core'
 import type { TokenRoute } from '@aworld-train/gateway'
-import { type Message, TrainError } from '@aworld-train/protocol'
+
 import { scriptedEngine, writeTinyModel } from '@aworld-train/testing'
 import type { LocalConfig } from '@aworld-train/training'
 

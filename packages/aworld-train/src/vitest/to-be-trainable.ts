@@ -1,5 +1,13 @@
-import { groupAdvantages, type SampleAssembly, toTrainingSamples, totalCount } from '@aworld-train/core'
-import { type Episode, TrainError, type TrainingSample } from '@aworld-train/protocol'
+import {
+  type Episode,
+  groupAdvantages,
+  type SampleAssembly,
+  TrainError,
+  type TrainingSample,
+  toTrainingSamples,
+  totalCount,
+} from '@aworld-train/core'
+
 import type { MatcherState } from 'vitest'
 import { describeEnd, describeTurn, explain, isEpisode, isEvaluation, type Match, rounded, turnsOf, wrongSubject } from './matcher.ts'
 

@@ -1,4 +1,4 @@
-import type { Episode } from '@aworld-train/protocol'
+import type { Episode } from '@aworld-train/core'
 import type { MatcherState } from 'vitest'
 import { describeEnd, describeTurn, explain, isEpisode, type Match, printOnLine, turnsOf, wrongSubject } from './matcher.ts'
 

@@ -1,5 +1,5 @@
-import { differenceOfMeans, type MeanInterval, pairedDifference } from '@aworld-train/core'
-import type { EvaluationResult, InferenceReport } from '@aworld-train/protocol'
+import { differenceOfMeans, type EvaluationResult, type InferenceReport, type MeanInterval, pairedDifference } from '@aworld-train/core'
+
 import type { MatcherState } from 'vitest'
 import { explain, isReport, isResult, type Match, printInterval, rounded, wrongSubject } from './matcher.ts'
 

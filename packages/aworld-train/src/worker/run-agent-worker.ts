@@ -1,5 +1,5 @@
 import { createAttemptExecutor, runWorker, type WorkerOptions } from '@aworld-train/rollout'
-import { agentIdentity } from '@aworld-train/run'
+import { agentIdentity } from '@aworld-train/training'
 import { createEnvironment } from '../environment.ts'
 import { loadAgent } from '../load/load-agent.ts'
 

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
-import { errorMessage, exitCodeOf } from '@aworld-train/protocol'
-import { type StartedWorkerOptions, workerVariables } from '@aworld-train/run'
+import { errorMessage, exitCodeOf } from '@aworld-train/core'
+import { type StartedWorkerOptions, workerVariables } from '@aworld-train/training'
 import { runAgentWorker } from './run-agent-worker.ts'
 
 /**

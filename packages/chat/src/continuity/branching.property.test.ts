@@ -1,4 +1,4 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolDefinition } from '@aworld-train/core'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatNames, writeFormat } from '../format-fixtures.test-support.ts'

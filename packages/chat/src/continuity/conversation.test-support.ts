@@ -1,4 +1,4 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolDefinition } from '@aworld-train/core'
 import { loadChatModel } from '../load-chat-model.ts'
 import { type ShapeName, writeShape } from '../template-shapes.test-support.ts'
 import type { ChatModel, Conversation, HistoryMode, PreparedPrompt } from '../types.ts'

@@ -1,4 +1,4 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolDefinition } from '@aworld-train/core'
 import { describe, expect, test } from 'vitest'
 import type { ShapeName } from '../template-shapes.test-support.ts'
 import type { HistoryMode } from '../types.ts'

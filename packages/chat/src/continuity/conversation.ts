@@ -1,5 +1,5 @@
-import { GrowingTokens } from '@aworld-train/core'
-import { type Message, type ToolCall, TrainError } from '@aworld-train/protocol'
+import { GrowingTokens, type Message, type ToolCall, TrainError } from '@aworld-train/core'
+
 import { endsInReasoning, type ReasoningTags } from '../reasoning-tags.ts'
 import type { ChatRenderer, ToolSet } from '../render/chat-renderer.ts'
 import { RenderingTooLong } from '../render/compile-template.ts'

@@ -1,4 +1,4 @@
-import { type Message, TrainError } from '@aworld-train/protocol'
+import { type Message, TrainError } from '@aworld-train/core'
 import { assistant, firstCall, probeTools, secondCall, toolResult, user, words } from '../probe/probe-conversations.ts'
 import type { TextTokenizer } from '../tokenizer.ts'
 import type { Conversation, HistoryMode, TemplateCheck, TemplateProbe } from '../types.ts'

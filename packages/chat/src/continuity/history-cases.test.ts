@@ -1,4 +1,4 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolDefinition } from '@aworld-train/core'
 import { describe, expect, test } from 'vitest'
 import type { ChatModel, HistoryMode, PreparedPrompt } from '../types.ts'
 import { appended, assistant, call, lookup, now, result, shape, turn, user } from './conversation.test-support.ts'

@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { words } from '../probe/probe-conversations.ts'
 import type { HistoryMode } from '../types.ts'
 import { type BranchMeasurement, playScenario, scenarioMessages } from './expected-branches.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import type { TurnKind } from '../types.ts'
 
 export type MarkKind = 'reasoning' | 'content' | 'arguments'

@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import type { Divergence } from '../types.ts'
 import { CallIds, type DeliveredCalls, type MatchRules, matchAnswer, matchMessage, type Tolerance } from './match-message.ts'
 import type { ConversationTurn } from './skeleton-rule.ts'

@@ -1,4 +1,4 @@
-import type { Message, ToolCall } from '@aworld-train/protocol'
+import type { Message, ToolCall } from '@aworld-train/core'
 import { equalJson } from '../json/json-text.ts'
 import { type ReasoningTags, reasoningTags } from '../reasoning-tags.ts'
 

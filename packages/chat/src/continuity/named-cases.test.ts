@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { describe, expect, test } from 'vitest'
 import type { Conversation, HistoryMode, PreparedPrompt } from '../types.ts'
 import { add, appended, assistant, call, chatMlLike, lookup, now, result, shape, turn, user } from './conversation.test-support.ts'

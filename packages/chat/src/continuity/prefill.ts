@@ -1,4 +1,4 @@
-import { type Message, TrainError } from '@aworld-train/protocol'
+import { type Message, TrainError } from '@aworld-train/core'
 import { pythonStrip } from '../render/python-text.ts'
 
 /** A trailing assistant message: the beginning of the answer, which the policy continues. */

@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import type { ChatModel, PrepareRequest } from '../types.ts'
 import { assistant, lookup, now, shape, turn, user } from './conversation.test-support.ts'

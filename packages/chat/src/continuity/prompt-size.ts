@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { RenderingTooLong } from '../render/compile-template.ts'
 
 /** Throws POLICY_CONTEXT_OVERFLOW for texts that together have more bytes of UTF-8 than a prompt may. */

@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { describe, expect, test } from 'vitest'
 import type { ConversationOptions } from '../types.ts'
 import { assistant, call, lookup, now, result, shape, turn, user } from './conversation.test-support.ts'

@@ -1,5 +1,5 @@
-import type { GrowingTokens } from '@aworld-train/core'
-import type { Message } from '@aworld-train/protocol'
+import type { GrowingTokens, Message } from '@aworld-train/core'
+
 import type { ToolSet } from '../render/chat-renderer.ts'
 import { promptIdTexts, type SampledIds } from '../render/template-messages.ts'
 import type { TextTokenizer } from '../tokenizer.ts'

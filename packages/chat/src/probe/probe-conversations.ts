@@ -1,4 +1,4 @@
-import type { Message, ToolCall, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolCall, ToolDefinition } from '@aworld-train/core'
 
 /** Marker words of the probe. They have only letters and digits, so that no template changes them. */
 export const words = {

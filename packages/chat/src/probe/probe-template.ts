@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { errorMessage, type Message } from '@aworld-train/protocol'
+import { errorMessage, type Message } from '@aworld-train/core'
 import { type Mark, markMessage } from '../continuity/marks.ts'
 import { firstStop, maskedGap, type StopPlace } from '../continuity/stop-texts.ts'
 import { endsInReasoning, reasoningTagsOf } from '../reasoning-tags.ts'

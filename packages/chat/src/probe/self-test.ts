@@ -1,4 +1,4 @@
-import { errorMessage } from '@aworld-train/protocol'
+import { errorMessage } from '@aworld-train/core'
 import type { OpenedModel } from '../opened-model.ts'
 import { createChatRenderer } from '../render/chat-renderer.ts'
 import { user, words } from './probe-conversations.ts'

@@ -1,4 +1,4 @@
-import { errorMessage, type Message, type ToolDefinition, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type Message, type ToolDefinition, TrainError } from '@aworld-train/core'
 import { readJson } from '../json/json-text.ts'
 import { TextCache } from '../text-cache.ts'
 import type { ChatTemplate } from './chat-template.ts'

@@ -1,4 +1,4 @@
-import { type Message, type ToolCall, TrainError } from '@aworld-train/protocol'
+import { type Message, type ToolCall, TrainError } from '@aworld-train/core'
 import { readJson } from '../json/json-text.ts'
 import type { ReasoningTags } from '../reasoning-tags.ts'
 import type { TemplateProbe } from '../types.ts'

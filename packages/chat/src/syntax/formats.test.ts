@@ -1,4 +1,4 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolDefinition } from '@aworld-train/core'
 import { describe, expect, test } from 'vitest'
 import { type FormatName, formatFixtures, formatNames, writeFormat } from '../format-fixtures.test-support.ts'
 import { loadChatModel } from '../load-chat-model.ts'

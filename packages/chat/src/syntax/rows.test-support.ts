@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { FinishReason, ToolDefinition } from '@aworld-train/protocol'
+import type { FinishReason, ToolDefinition } from '@aworld-train/core'
 import { createCompletionParser } from '../completion-parser.ts'
 import { reasoningTags } from '../reasoning-tags.ts'
 import { createTokenizer, type TextTokenizer } from '../tokenizer.ts'

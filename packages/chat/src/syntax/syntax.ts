@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '@aworld-train/protocol'
+import type { ToolDefinition } from '@aworld-train/core'
 
 /** A parsed call. `arguments` is the JSON text of an object. */
 export interface ParsedCall {

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '@aworld-train/protocol'
+import type { ToolDefinition } from '@aworld-train/core'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { findSyntax } from './find-syntax.ts'

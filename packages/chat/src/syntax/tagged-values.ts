@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '@aworld-train/protocol'
+import type { ToolDefinition } from '@aworld-train/core'
 import { objectOf } from './call-object.ts'
 import type { ParsedCall, ToolCallSyntax } from './syntax.ts'
 import { tagScanner } from './tag-scan.ts'

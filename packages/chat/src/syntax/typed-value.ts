@@ -1,5 +1,5 @@
-import { isRecord } from '@aworld-train/core'
-import type { ToolDefinition } from '@aworld-train/protocol'
+import { isRecord, type ToolDefinition } from '@aworld-train/core'
+
 import { tryJson } from './call-object.ts'
 
 type Schema = Readonly<Record<string, unknown>>

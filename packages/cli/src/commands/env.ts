@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isRunning } from '@aworld-train/core'
-import { LeaseQuota, TrainError } from '@aworld-train/protocol'
+import { isRunning, LeaseQuota, TrainError } from '@aworld-train/core'
+
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { askStatus, findRunning } from '../environment/ask-environment.ts'
@@ -53,7 +53,7 @@ const actions: Readonly<Record<string, (options: Options, signal: AbortSignal, n
     return exitCodes.done
   },
   template: async () => {
-    const { settingsTemplate } = await import('@aworld-train/tool-servers')
+    const { settingsTemplate } = await import('@aworld-train/tools')
     write(settingsTemplate())
     return exitCodes.done
   },
@@ -144,7 +144,7 @@ async function printToken({ ttl }: Options): Promise<number> {
   const running = await findRunning(files)
   if (!running)
     throw new TrainError('ENVIRONMENT_START_FAILED', `No environment runs here; "${typedCommand(['env', 'start'])}" starts one.`)
-  const { mintConnectionToken } = await import('@aworld-train/tool-servers')
+  const { mintConnectionToken } = await import('@aworld-train/tools')
   write(`${await mintConnectionToken(files.key, running.connection.url, ttl * dayMs)}\n`)
   return exitCodes.done
 }

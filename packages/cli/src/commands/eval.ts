@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { AgentTrainer, type AgentTrainerOptions, type InferenceReport, pythonTrainers } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { cp, mkdir } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
-import { checkpointStateFiles } from '@aworld-train/engine-local'
-import { TrainError } from '@aworld-train/protocol'
-import { type TrainerRunState, trainerStateKey } from '@aworld-train/run'
+import { TrainError } from '@aworld-train/core'
+import { checkpointStateFiles } from '@aworld-train/engines/local'
 import { readRun } from '@aworld-train/store'
+import { type TrainerRunState, trainerStateKey } from '@aworld-train/trainers/shared'
 import { pythonTrainers } from 'aworld-train'
 import { writeTarget } from './write-target.ts'
 

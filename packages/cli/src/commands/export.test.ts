@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Episode, TrainingSample } from '@aworld-train/protocol'
+import { type Episode, TrainingSample } from '@aworld-train/core'
 import { openRunStore } from '@aworld-train/store'
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet'
 import { afterEach, beforeEach, expect, it } from 'vitest'

@@ -1,5 +1,5 @@
-import { describeFailure, messageModels, tokenReport } from '@aworld-train/core'
-import { type Episode, TrainError } from '@aworld-train/protocol'
+import { describeFailure, type Episode, messageModels, TrainError, tokenReport } from '@aworld-train/core'
+
 import { readRun } from '@aworld-train/store'
 import { createReward, readRunData } from '@aworld-train/training'
 import { z } from 'zod'

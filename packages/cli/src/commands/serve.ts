@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
-import type { FixedAddress } from '@aworld-train/core'
-import { createLocalEngine } from '@aworld-train/engine-local'
+import { type FixedAddress, TrainError } from '@aworld-train/core'
+import { createLocalEngine } from '@aworld-train/engines/local'
 import { createGateway } from '@aworld-train/gateway'
-import { TrainError } from '@aworld-train/protocol'
+
 import { z } from 'zod'
 import { DashboardOption, readDashboardOption } from '../dashboard-option.ts'
 import { defineCommand } from '../define-command.ts'

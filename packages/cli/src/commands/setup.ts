@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
-import { makeTrainerEnvironment, setupFolder } from '@aworld-train/python-bridge'
+import { TrainError } from '@aworld-train/core'
+import { makeTrainerEnvironment, setupFolder } from '@aworld-train/trainers/shared'
 import { pythonTrainers } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'

@@ -1,8 +1,8 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
-import { readLedger, type Trainer } from '@aworld-train/run'
+import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/core'
+import { readLedger, type Trainer } from '@aworld-train/trainers/shared'
 import {
   AgentTrainer,
   type AgentTrainerOptions,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { styleText } from 'node:util'
-import { RunReport, TrainError } from '@aworld-train/protocol'
+import { RunReport, TrainError } from '@aworld-train/core'
 import { AgentTrainer } from 'aworld-train'
 import { z } from 'zod'
 import { DashboardOption, readDashboardOption } from '../dashboard-option.ts'

@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path'
-import { errorMessage } from '@aworld-train/protocol'
-import { diagnoseTrainer, type Trainer } from '@aworld-train/run'
+import { errorMessage } from '@aworld-train/core'
+import { diagnoseTrainer, type Trainer } from '@aworld-train/trainers/shared'
 import { AgentTrainer, type DoctorCheck, type PythonTrainerProcessor, trainerSections } from 'aworld-train'
 import { loadProject } from '../load-project.ts'
 import type { CheckReport } from './check-report.ts'

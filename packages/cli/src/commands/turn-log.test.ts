@@ -3,7 +3,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Turn } from '@aworld-train/protocol'
+import { Turn } from '@aworld-train/core'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openTurnLog } from './turn-log.ts'
@@ -74,7 +74,7 @@ test.skipIf(process.platform === 'win32')('a turn that a full disk has no room f
   await record(path, 'first')
   const line = readFileSync(path, 'utf8').trimEnd()
   const script = `
-    import { Turn } from '@aworld-train/protocol'
+    import { Turn } from '@aworld-train/core'
     import { z } from 'zod'
     const { openTurnLog } = await import(process.argv[1])
     const log = await openTurnLog(process.argv[2])

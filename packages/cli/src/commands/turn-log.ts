@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { errorMessage, TrainError, Turn } from '@aworld-train/protocol'
+import { errorMessage, TrainError, Turn } from '@aworld-train/core'
 import { endOfLines } from '@aworld-train/store'
 import { z } from 'zod'
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
+import { TrainError } from '@aworld-train/core'
 import { exportRun, openDashboard } from '@aworld-train/dashboard'
-import { TrainError } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { runAgentWorker } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'

@@ -1,6 +1,6 @@
-import { isRunning } from '@aworld-train/core'
+import { EnvironmentStatus, isRunning } from '@aworld-train/core'
 import { type EnvironmentConnection, readConnection } from '@aworld-train/environment'
-import { EnvironmentStatus } from '@aworld-train/protocol'
+
 import { type EnvironmentFiles, removeConnection } from './environment-files.ts'
 
 /** How long a healthy server may take to report its status. */

@@ -1,5 +1,5 @@
+import type { EnvironmentStatus } from '@aworld-train/core'
 import type { EnvironmentConnection } from '@aworld-train/environment'
-import type { EnvironmentStatus } from '@aworld-train/protocol'
 
 /** Seconds that a call may take, as in AWorld's own output. */
 const timeout = 6000

@@ -2,8 +2,8 @@ import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { errorMessage, TrainError } from '@aworld-train/protocol'
-import type { ToolServer } from '@aworld-train/tool-servers'
+import { errorMessage, TrainError } from '@aworld-train/core'
+import type { ToolServer } from '@aworld-train/tools'
 
 /** Folder of a project with tool servers that `env start` mounts beside ours. */
 const folder = 'tool-servers'

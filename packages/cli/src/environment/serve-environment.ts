@@ -1,10 +1,8 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { SandboxTier } from '@aworld-train/core'
+import type { LeaseQuota, SandboxTier } from '@aworld-train/core'
 import type { EnvironmentConnection } from '@aworld-train/environment'
 import { type OutwardCassette, openOutward } from '@aworld-train/http'
-import type { LeaseQuota } from '@aworld-train/protocol'
-import { openParserJail, openSandbox } from '@aworld-train/sandbox'
 import {
   type EnvironmentServer,
   modelRoles,
@@ -14,7 +12,8 @@ import {
   outwardSettings,
   readSettings,
   toolServers,
-} from '@aworld-train/tool-servers'
+} from '@aworld-train/tools'
+import { openParserJail, openSandbox } from '@aworld-train/tools/sandbox'
 import { type EnvironmentFiles, makeEnvironmentFolder, removeConnection, writeConnection } from './environment-files.ts'
 import { loadProjectServers } from './project-servers.ts'
 

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { TrainError } from '@aworld-train/core'
 import { type EnvironmentConnection, readConnection } from '@aworld-train/environment'
-import { TrainError } from '@aworld-train/protocol'
 import { type EnvironmentFiles, makeEnvironmentFolder } from './environment-files.ts'
 
 /** How long the environment may take to listen; it tries its jail first. */

@@ -1,4 +1,4 @@
-import type { EnvironmentStatus } from '@aworld-train/protocol'
+import type { EnvironmentStatus } from '@aworld-train/core'
 import { toTable } from '../serve/print-table.ts'
 
 const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { TrainError, toTrainError, type WeightPublication, type WeightReport } from '@aworld-train/core'
 import {
   createSglangFleet,
   createVllmFleet,
@@ -6,8 +7,7 @@ import {
   type Fleet,
   type PublishReport,
   type WeightUpdater,
-} from '@aworld-train/engine-remote'
-import { TrainError, toTrainError, type WeightPublication, type WeightReport } from '@aworld-train/protocol'
+} from '@aworld-train/engines/remote'
 import { readSecret } from '@aworld-train/training'
 import { RemoteLimits, type RemoteModel } from './serve-config.ts'
 

@@ -1,13 +1,13 @@
 import { join, resolve } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
-import { describeModel } from '@aworld-train/core'
-import { createLocalEngine } from '@aworld-train/engine-local'
-import { createSglangChatEngine, createSglangTokenEngine, createVllmChatEngine, createVllmTokenEngine } from '@aworld-train/engine-remote'
+import { describeModel, TrainError } from '@aworld-train/core'
+import { createLocalEngine } from '@aworld-train/engines/local'
+import { createSglangChatEngine, createSglangTokenEngine, createVllmChatEngine, createVllmTokenEngine } from '@aworld-train/engines/remote'
 import type { ModelRoute, PublishWeights } from '@aworld-train/gateway'
-import { TrainError } from '@aworld-train/protocol'
+
 import { type ChannelEngine, createChannelEngine } from '@aworld-train/rollout'
-import { toFrozenRoutes } from '@aworld-train/run'
 import { keepTokenizer } from '@aworld-train/store'
+import { toFrozenRoutes } from '@aworld-train/training'
 import { createFleets, type FleetOf, publishTo } from './open-fleets.ts'
 import type { ChannelModel, RemoteModel, ServeConfig, ServeModel } from './serve-config.ts'
 

@@ -3,21 +3,28 @@ import { displayPath, fileBelow } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
 import { createWorkerPool, registerWorkerMetrics } from '@aworld-train/rollout'
+import { openRunStore } from '@aworld-train/store'
 import {
   agentIdentity,
   checkExecutor,
   concurrencyOf,
+  createReward,
   isExternal,
   isInProcess,
+  kindOf,
   openRolloutParts,
+  readSecret,
   readTls,
+  requireDataset,
   type ServedAgentSide,
   serveAgentSide,
+  solutionText,
   startWorkers,
+  toChannelTask,
+  toLimits,
   watchHealth,
-} from '@aworld-train/run'
-import { openRunStore } from '@aworld-train/store'
-import { createReward, kindOf, readSecret, requireDataset, solutionText, toChannelTask, toLimits } from '@aworld-train/training'
+} from '@aworld-train/training'
+
 import { createEnvironment, launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 import type { ServedModel } from './open-models.ts'
 import { randomToken } from './random-token.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { didYouMean } from '@aworld-train/core'
+import { didYouMean, errorMessage, TrainError } from '@aworld-train/core'
 import { keyProblem } from '@aworld-train/gateway'
-import { errorMessage, TrainError } from '@aworld-train/protocol'
+
 import { describeIssue, isTree, readSecret, type Secret } from '@aworld-train/training'
 import { parseDocument } from 'yaml'
 import type { z } from 'zod'

@@ -1,7 +1,7 @@
-import { planVerl, readVerlConfig, renderRunFiles } from '@aworld-train/trainer-verl'
+import { planVerl, readVerlConfig, renderRunFiles } from '@aworld-train/trainers/verl'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { readWithExcerpt } from '../../../trainer-verl/src/testing/excerpt-of-verl.ts'
+import { readWithExcerpt } from '../../../trainers/src/verl/testing/excerpt-of-verl.ts'
 import { parseServeConfig } from './read-serve-config.ts'
 
 const run = {

@@ -1,10 +1,10 @@
 import { dirname, join, resolve } from 'node:path'
-import type { FixedAddress, PolicySession } from '@aworld-train/core'
+import { channelPath, defaultAttemptMs, errorMessage, type FixedAddress, type PolicySession, TrainError } from '@aworld-train/core'
 import { openDashboard } from '@aworld-train/dashboard'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
-import { channelPath, defaultAttemptMs, errorMessage, TrainError } from '@aworld-train/protocol'
-import { readTls, workerCommand } from '@aworld-train/run'
-import { callSettingsOf, readSecret } from '@aworld-train/training'
+
+import { callSettingsOf, readSecret, readTls, workerCommand } from '@aworld-train/training'
+
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { openModels, type ServedModel } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'

@@ -5,7 +5,7 @@ import { chatMlTemplate } from '@aworld-train/chat'
 import { createRolloutClient, runWorker } from '@aworld-train/rollout'
 import { writeTinyModel } from '@aworld-train/testing'
 import { expect, onTestFinished, test } from 'vitest'
-import { createToyVllm } from '../../../engine-remote/src/testing/vllm-server.ts'
+import { createToyVllm } from '../../../engines/src/remote/testing/vllm-server.ts'
 import { runServer } from './run-server.ts'
 
 /** `serve` with an agent that asks no model and answers with the names of its files. */

@@ -1,5 +1,5 @@
+import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/core'
 import { pathProblem } from '@aworld-train/gateway'
-import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/protocol'
 import { AgentSettings, FrozenModelSettings, LocalConfig, PublicUrl, Secret, ToolAnswerSettings } from '@aworld-train/training'
 import { z } from 'zod'
 

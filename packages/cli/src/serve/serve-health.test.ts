@@ -7,7 +7,7 @@ import { createHttpRuns } from '@aworld-train/dashboard'
 import { readEvents, readRun } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 import { expect, onTestFinished, test } from 'vitest'
-import { createToyVllm } from '../../../engine-remote/src/testing/vllm-server.ts'
+import { createToyVllm } from '../../../engines/src/remote/testing/vllm-server.ts'
 import { runServer } from './run-server.ts'
 
 test('the recording has the servers of a model, the rollouts under way, and how late the event loop was', async () => {

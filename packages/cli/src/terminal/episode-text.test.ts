@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { expect, it } from 'vitest'
 import { renderEpisode } from './episode-text.ts'
 

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { wrapLabelled } from './text-width.ts'
 
 export interface EpisodeText {

@@ -1,4 +1,4 @@
-import type { EvaluationResult, RunReport } from '@aworld-train/protocol'
+import type { EvaluationResult, RunReport } from '@aworld-train/core'
 import { expect, it } from 'vitest'
 import { renderReport } from './report-text.ts'
 

@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path'
 import { styleText } from 'node:util'
-import { describeFailure } from '@aworld-train/core'
-import type { EvaluationResult, RunReport, TokenLedger } from '@aworld-train/protocol'
+import { describeFailure, type EvaluationResult, type RunReport, type TokenLedger } from '@aworld-train/core'
+
 import { pythonTrainers } from 'aworld-train'
 import { typedCommand, typedPath } from '../typed-command.ts'
 import { counted } from './counted.ts'

@@ -1,4 +1,4 @@
-import type { RunEvent } from '@aworld-train/protocol'
+import type { RunEvent } from '@aworld-train/core'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createRunDisplay } from './run-display.ts'
 import { createScreen } from './screen.test-support.ts'

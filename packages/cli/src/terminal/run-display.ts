@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
-import { describeFailure } from '@aworld-train/core'
-import type { RunEvent } from '@aworld-train/protocol'
+import { describeFailure, type RunEvent } from '@aworld-train/core'
+
 import { counted } from './counted.ts'
 import { renderSparkline } from './curve.ts'
 import { renderEpisode } from './episode-text.ts'

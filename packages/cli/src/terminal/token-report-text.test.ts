@@ -1,4 +1,4 @@
-import type { TokenReport } from '@aworld-train/protocol'
+import type { TokenReport } from '@aworld-train/core'
 import { expect, it } from 'vitest'
 import { renderTokenReport } from './token-report-text.ts'
 

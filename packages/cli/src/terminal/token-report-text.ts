@@ -1,4 +1,4 @@
-import type { FrozenUse, TokenReport } from '@aworld-train/protocol'
+import type { FrozenUse, TokenReport } from '@aworld-train/core'
 
 /**
  * Lines about the record of tokens and about each frozen model. There are none if every call began or continued a conversation as it was

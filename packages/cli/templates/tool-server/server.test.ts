@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openSimulatedSandbox } from '@aworld-train/sandbox'
-import type { ServerToolContext } from '@aworld-train/tool-servers'
+import type { ServerToolContext } from '@aworld-train/tools'
+import { openSimulatedSandbox } from '@aworld-train/tools/sandbox'
 import server from './server.ts'
 
 const { signal } = new AbortController()

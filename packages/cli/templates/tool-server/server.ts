@@ -1,4 +1,5 @@
-import { defineTool, ToolError, type ToolServer } from '@aworld-train/tool-servers'
+import { ToolError } from '@aworld-train/core'
+import { defineTool, type ToolServer } from '@aworld-train/tools'
 import { z } from 'zod'
 
 const maxBytes = 10_000_000

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { TrainError } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import type { AttemptState } from '../contracts/agent-program.ts'
+import { TrainError } from '../protocol/errors.ts'
 import { createAttemptStates } from './attempt-states.ts'
 
 const task = { version: 1 as const, id: 't', hash: '', input: 'x', data: {}, dataSource: '', extraInfo: {} }

@@ -1,5 +1,5 @@
-import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { AttemptContext, AttemptState } from '../contracts/agent-program.ts'
+import { errorMessage, TrainError } from '../protocol/errors.ts'
 import { orAborted } from './or-aborted.ts'
 
 export interface AttemptStatesOptions {

@@ -1,5 +1,6 @@
-import type { Episode, RolloutRequest } from '@aworld-train/protocol'
 import type { RolloutRunner } from '../contracts/rollout-runner.ts'
+import type { Episode } from '../protocol/episode.ts'
+import type { RolloutRequest } from '../protocol/rollout-request.ts'
 
 /**
  * Runs all `requests` at once and resolves in their order. When one rejects, the others are stopped and waited for; then this rejects with

@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
-import { type AgentTask, type Message, TrainError, type TrainingTask } from '@aworld-train/protocol'
+import { TrainError } from '../protocol/errors.ts'
+import type { Message } from '../protocol/message.ts'
+import type { AgentTask, TrainingTask } from '../protocol/task.ts'
 
 /** A task's files by their names in the workspace: the last parts of their paths, which must differ. */
 export function filesByName(files: readonly string[], fail: (what: string) => never): Map<string, string> {

@@ -1,4 +1,8 @@
-import type { AgentEdge, AgentEndpoint, AgentTask, McpConfig, Message, ToolDefinition, ToolResult } from '@aworld-train/protocol'
+import type { AgentEndpoint } from '../protocol/attempt.ts'
+import type { AgentEdge } from '../protocol/episode.ts'
+import type { McpConfig } from '../protocol/mcp-config.ts'
+import type { Message, ToolDefinition, ToolResult } from '../protocol/message.ts'
+import type { AgentTask } from '../protocol/task.ts'
 import type { Tools } from './environment.ts'
 
 /** The data of an agent's model that any OpenAI client needs. */

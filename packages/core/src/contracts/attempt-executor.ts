@@ -1,4 +1,5 @@
-import type { AttemptAssignment, AttemptOutcome, OpenToolCall } from '@aworld-train/protocol'
+import type { AttemptAssignment, AttemptOutcome } from '../protocol/attempt.ts'
+import type { OpenToolCall } from '../protocol/worker.ts'
 
 export interface AttemptControl {
   /** Aborts when the attempt must stop. Its reason is in the outcome. */

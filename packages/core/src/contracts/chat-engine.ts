@@ -1,4 +1,7 @@
-import type { FinishReason, LogprobKind, Message, Sampling, Usage, WeightVersionSpan } from '@aworld-train/protocol'
+import type { Message } from '../protocol/message.ts'
+import type { LogprobKind, Sampling } from '../protocol/sampling.ts'
+import type { WeightVersionSpan } from '../protocol/tokens.ts'
+import type { FinishReason, Usage } from '../protocol/turn.ts'
 import type { Engine } from './engine.ts'
 import type { TraceHeaders } from './trace-headers.ts'
 

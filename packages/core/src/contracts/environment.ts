@@ -1,4 +1,6 @@
-import type { McpConfig, ToolDefinition, ToolResult, TrainingTask } from '@aworld-train/protocol'
+import type { McpConfig } from '../protocol/mcp-config.ts'
+import type { ToolDefinition, ToolResult } from '../protocol/message.ts'
+import type { TrainingTask } from '../protocol/task.ts'
 import type { SandboxTier } from './sandbox.ts'
 
 export interface ToolCallRequest {

@@ -1,4 +1,4 @@
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { TrainingSample } from '../protocol/training-sample.ts'
 
 /** One optimiser update over a batch. */
 export type LossDefinition =

@@ -1,4 +1,5 @@
-import type { Sampling, Trajectory } from '@aworld-train/protocol'
+import type { Trajectory } from '../protocol/episode.ts'
+import type { Sampling } from '../protocol/sampling.ts'
 import type { PolicyEndpoint } from './agent-program.ts'
 import type { TraceHeaders } from './trace-headers.ts'
 

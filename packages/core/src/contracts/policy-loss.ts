@@ -1,4 +1,4 @@
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { TrainingSample } from '../protocol/training-sample.ts'
 import type { Learner, LossAggregation, UpdateMetrics, UpdateRequest } from './learner.ts'
 
 /**

@@ -1,4 +1,6 @@
-import type { AnswerKey, ErrorCode, RowSelection, TrainError, TrainingTask } from '@aworld-train/protocol'
+import type { RowSelection } from '../protocol/channel.ts'
+import type { ErrorCode, TrainError } from '../protocol/errors.ts'
+import type { AnswerKey, TrainingTask } from '../protocol/task.ts'
 import type { TrainerFacts } from './trainer-facts.ts'
 import type { TrainerPython } from './trainer-python.ts'
 

@@ -1,4 +1,5 @@
-import type { AnswerKey, Episode, TrainingTask } from '@aworld-train/protocol'
+import type { Episode } from '../protocol/episode.ts'
+import type { AnswerKey, TrainingTask } from '../protocol/task.ts'
 
 export interface RewardInput {
   readonly task: TrainingTask

@@ -1,4 +1,5 @@
-import type { Episode, RolloutRequest } from '@aworld-train/protocol'
+import type { Episode } from '../protocol/episode.ts'
+import type { RolloutRequest } from '../protocol/rollout-request.ts'
 
 /** Runs rollouts. Results are episodes, including failed ones. It rejects if the run stops or the policy is away. */
 export interface RolloutRunner {

@@ -1,17 +1,11 @@
-import type {
-  AgentEdge,
-  AgentTokens,
-  ErrorRecord,
-  FailureCount,
-  FinishReason,
-  Message,
-  RunEvent,
-  RunManifest,
-  TokenLedger,
-  ToolCallRecord,
-  UntrainedReason,
-  WeightVersionSpan,
-} from '@aworld-train/protocol'
+import type { AgentEdge, ErrorRecord, ToolCallRecord } from '../protocol/episode.ts'
+import type { Message } from '../protocol/message.ts'
+import type { FailureCount } from '../protocol/report.ts'
+import type { RunEvent } from '../protocol/run-event.ts'
+import type { RunManifest } from '../protocol/run-manifest.ts'
+import type { AgentTokens, TokenLedger, UntrainedReason } from '../protocol/token-ledger.ts'
+import type { WeightVersionSpan } from '../protocol/tokens.ts'
+import type { FinishReason } from '../protocol/turn.ts'
 import type { AttemptRow, RolloutQuery, RolloutRow, RolloutWaits, RunHealth, RunRolloutStatus, StepSample } from './run-records.ts'
 
 /**

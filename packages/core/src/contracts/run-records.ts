@@ -1,4 +1,7 @@
-import type { AttemptName, ErrorRecord, RolloutStatus, StopReason, UntrainedReason } from '@aworld-train/protocol'
+import type { ErrorRecord, StopReason } from '../protocol/episode.ts'
+import type { RolloutStatus } from '../protocol/rollout-state.ts'
+import type { UntrainedReason } from '../protocol/token-ledger.ts'
+import type { AttemptName } from '../protocol/worker.ts'
 import type { EngineHealth } from './engine.ts'
 
 /**

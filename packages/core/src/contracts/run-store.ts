@@ -1,4 +1,7 @@
-import type { Episode, ErrorRecord, RolloutRequest, RunEvent, Turn } from '@aworld-train/protocol'
+import type { Episode, ErrorRecord } from '../protocol/episode.ts'
+import type { RolloutRequest } from '../protocol/rollout-request.ts'
+import type { RunEvent } from '../protocol/run-event.ts'
+import type { Turn } from '../protocol/turn.ts'
 import type { RunRolloutStatus, StepSample } from './run-records.ts'
 
 export interface RolloutRecord {

@@ -1,4 +1,7 @@
-import type { Constraint, FinishReason, MixedVersions, Sampling, WeightVersionSpan } from '@aworld-train/protocol'
+import type { Constraint } from '../protocol/constraint.ts'
+import type { Sampling } from '../protocol/sampling.ts'
+import type { MixedVersions, WeightVersionSpan } from '../protocol/tokens.ts'
+import type { FinishReason } from '../protocol/turn.ts'
 import type { Engine } from './engine.ts'
 import type { TraceHeaders } from './trace-headers.ts'
 

@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '../protocol/message.ts'
 
 /** A call to a policy, by which a run may choose it for training. */
 export interface TrainedCall {

@@ -1,4 +1,4 @@
-import type { AgentTokens, UntrainedReason } from '@aworld-train/protocol'
+import type { AgentTokens, UntrainedReason } from '../protocol/token-ledger.ts'
 import { addCount } from './token-counts.ts'
 
 /** Sums up the account of each agent's tokens. */

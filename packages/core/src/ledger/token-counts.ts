@@ -1,4 +1,4 @@
-import type { UntrainedReason } from '@aworld-train/protocol'
+import type { UntrainedReason } from '../protocol/token-ledger.ts'
 
 /** Sampled tokens that were not trained, by reason. */
 export type TokenCounts = Partial<Record<UntrainedReason, number>>

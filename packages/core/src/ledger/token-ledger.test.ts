@@ -1,6 +1,6 @@
-import { UntrainedReason } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { UntrainedReason } from '../protocol/token-ledger.ts'
 import { createLedger } from './token-ledger.ts'
 
 const entries = fc.array(fc.tuple(fc.constantFrom(...UntrainedReason.options), fc.nat(1000)))

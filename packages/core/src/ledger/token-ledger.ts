@@ -1,4 +1,4 @@
-import { TokenLedger, type UntrainedReason } from '@aworld-train/protocol'
+import { TokenLedger, type UntrainedReason } from '../protocol/token-ledger.ts'
 import { addCount, mergeCounts, type TokenCounts, totalCount } from './token-counts.ts'
 
 /** Collects the account of a run. `sampled` and `trained` come from the sampler and the loss, never from here. */

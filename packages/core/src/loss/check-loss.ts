@@ -1,5 +1,5 @@
-import { TrainError } from '@aworld-train/protocol'
 import type { LossAggregation, LossDefinition } from '../contracts/learner.ts'
+import { TrainError } from '../protocol/errors.ts'
 import { didYouMean } from '../text/suggest.ts'
 
 /** The numbers that each kind of loss needs. */

@@ -1,6 +1,7 @@
-import { TrainError, type TrainingSample } from '@aworld-train/protocol'
 import type { LossDefinition, UpdateRequest } from '../contracts/learner.ts'
 import type { ModelDescription } from '../contracts/token-engine.ts'
+import { TrainError } from '../protocol/errors.ts'
+import type { TrainingSample } from '../protocol/training-sample.ts'
 import { checkLoss } from './check-loss.ts'
 
 type Model = Pick<ModelDescription, 'contextLength' | 'vocabularySize'>

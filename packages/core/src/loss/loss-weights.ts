@@ -1,5 +1,5 @@
-import type { TrainingSample } from '@aworld-train/protocol'
 import type { LossAggregation } from '../contracts/learner.ts'
+import type { TrainingSample } from '../protocol/training-sample.ts'
 
 /** Tokens of a sample that carry loss. */
 export function maskedTokens({ lossMask }: Pick<TrainingSample, 'lossMask'>): number {

@@ -1,6 +1,6 @@
-import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { Learner, UpdateMetrics, UpdateRequest } from '../contracts/learner.ts'
 import type { PolicyLoss, PolicyLossRequest, PolicyLossRow, RowLoss } from '../contracts/policy-loss.ts'
+import { errorMessage, TrainError } from '../protocol/errors.ts'
 import { checkReference, checkScored } from './check-update.ts'
 import { lossWeights, trainedPositions } from './loss-weights.ts'
 import { k3Divergence } from './policy-loss.ts'

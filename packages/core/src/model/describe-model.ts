@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ModelDescription } from '../contracts/token-engine.ts'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '../protocol/errors.ts'
 
 type Json = Readonly<Record<string, unknown>>
 

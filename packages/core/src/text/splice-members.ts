@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '../protocol/errors.ts'
 
 const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 

@@ -1,5 +1,6 @@
-import type { Episode, StopReason, Trajectory, Turn } from '@aworld-train/protocol'
 import fc from 'fast-check'
+import type { Episode, StopReason, Trajectory } from '../protocol/episode.ts'
+import type { Turn } from '../protocol/turn.ts'
 
 export interface TurnShape {
   /** Index of an earlier turn, or -1 for a root. */

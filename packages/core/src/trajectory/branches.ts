@@ -1,4 +1,4 @@
-import type { Turn } from '@aworld-train/protocol'
+import type { Turn } from '../protocol/turn.ts'
 
 /** The root-to-leaf paths of a tree of turns, ordered by their leaves. Each path begins with the root. */
 export function toBranches(turns: readonly Turn[]): Turn[][] {

@@ -1,4 +1,5 @@
-import type { Episode, FailureCount } from '@aworld-train/protocol'
+import type { Episode } from '../protocol/episode.ts'
+import type { FailureCount } from '../protocol/report.ts'
 import { untrainedEpisode } from './untrained-episode.ts'
 
 /** The end of a rollout. `stopReason` replaces the code of one that has no error. */

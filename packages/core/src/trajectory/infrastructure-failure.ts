@@ -1,4 +1,4 @@
-import type { Episode } from '@aworld-train/protocol'
+import type { Episode } from '../protocol/episode.ts'
 
 /**
  * Whether an episode says nothing about its agent, because a worker, an engine, a service, the environment or the process of its reward

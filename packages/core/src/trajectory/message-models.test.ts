@@ -1,5 +1,7 @@
-import type { Message, Trajectory, Turn } from '@aworld-train/protocol'
 import { expect, it } from 'vitest'
+import type { Trajectory } from '../protocol/episode.ts'
+import type { Message } from '../protocol/message.ts'
+import type { Turn } from '../protocol/turn.ts'
 import { messageModels } from './message-models.ts'
 
 const says = (content: string | null, calls: readonly string[] = []): Message => ({

@@ -1,4 +1,5 @@
-import type { Episode, Message } from '@aworld-train/protocol'
+import type { Episode } from '../protocol/episode.ts'
+import type { Message } from '../protocol/message.ts'
 
 const keyOf = ({ content, toolCalls = [] }: Message) => JSON.stringify([content ?? '', toolCalls.map(({ id }) => id)])
 

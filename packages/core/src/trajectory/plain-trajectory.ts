@@ -1,4 +1,4 @@
-import type { Trajectory } from '@aworld-train/protocol'
+import type { Trajectory } from '../protocol/episode.ts'
 
 /** Converts a trajectory for `JSON.stringify` to the form of its schema on the wire, with plain arrays of numbers. */
 export function plainTrajectory(trajectory: Trajectory): object {

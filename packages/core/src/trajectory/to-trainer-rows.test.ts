@@ -1,7 +1,8 @@
-import type { Episode, RowSelection } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { totalCount } from '../ledger/token-counts.ts'
+import type { RowSelection } from '../protocol/channel.ts'
+import type { Episode } from '../protocol/episode.ts'
 import { arbitraryEpisode, makeEpisode, makeTrajectory, type TurnShape } from './arbitrary-episode.test-support.ts'
 import { type TrainerRowAssembly, type TrainerRowOptions, toTrainerRows } from './to-trainer-rows.ts'
 

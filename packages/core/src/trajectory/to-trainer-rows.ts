@@ -1,13 +1,10 @@
-import {
-  type Episode,
-  type ErrorRecord,
-  type RowSelection,
-  TrainError,
-  type TrainingSample,
-  type Turn,
-  type UntrainedReason,
-} from '@aworld-train/protocol'
 import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
+import type { RowSelection } from '../protocol/channel.ts'
+import type { Episode, ErrorRecord } from '../protocol/episode.ts'
+import { TrainError } from '../protocol/errors.ts'
+import type { UntrainedReason } from '../protocol/token-ledger.ts'
+import type { TrainingSample } from '../protocol/training-sample.ts'
+import type { Turn } from '../protocol/turn.ts'
 import { isUnscored, toEndedRollout } from './failures.ts'
 import { type BranchCandidate, type SampleAssembly, toTrainingSamples, type UntrainedTurns } from './to-training-samples.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'

@@ -1,7 +1,8 @@
-import type { Episode, Turn } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { addCount, type TokenCounts, totalCount } from '../ledger/token-counts.ts'
+import type { Episode } from '../protocol/episode.ts'
+import type { Turn } from '../protocol/turn.ts'
 import { arbitraryEpisode, makeEpisode, makeTrajectory, type TurnShape } from './arbitrary-episode.test-support.ts'
 import { type TrainingSampleOptions, toTrainingSamples } from './to-training-samples.ts'
 

@@ -1,13 +1,10 @@
-import {
-  type Episode,
-  TrainError,
-  type TrainingSample,
-  type Trajectory,
-  type Turn,
-  type UntrainedReason,
-  type WeightVersionSpan,
-} from '@aworld-train/protocol'
 import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
+import type { Episode, Trajectory } from '../protocol/episode.ts'
+import { TrainError } from '../protocol/errors.ts'
+import type { UntrainedReason } from '../protocol/token-ledger.ts'
+import type { WeightVersionSpan } from '../protocol/tokens.ts'
+import type { TrainingSample } from '../protocol/training-sample.ts'
+import type { Turn } from '../protocol/turn.ts'
 import { toBranches } from './branches.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
 

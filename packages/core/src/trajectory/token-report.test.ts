@@ -1,6 +1,8 @@
-import type { Message, Trajectory, Turn } from '@aworld-train/protocol'
 import { expect, it } from 'vitest'
 import type { GatewayCounts } from '../contracts/index.ts'
+import type { Trajectory } from '../protocol/episode.ts'
+import type { Message } from '../protocol/message.ts'
+import type { Turn } from '../protocol/turn.ts'
 import { createTokenReport, tokenReport } from './token-report.ts'
 
 const user = (content: string): Message => ({ role: 'user', content })

@@ -1,5 +1,8 @@
-import type { FrozenUse, Message, TokenReport, Trajectory, Turn } from '@aworld-train/protocol'
 import type { GatewayCounts } from '../contracts/index.ts'
+import type { Trajectory } from '../protocol/episode.ts'
+import type { Message } from '../protocol/message.ts'
+import type { FrozenUse, TokenReport } from '../protocol/token-report.ts'
+import type { Turn } from '../protocol/turn.ts'
 
 /** Collects a report from one trajectory at a time, so that a long run need not be held in memory. */
 export interface TokenReportBuilder {

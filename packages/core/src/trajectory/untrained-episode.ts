@@ -1,4 +1,5 @@
-import type { Episode, StopReason, UntrainedReason } from '@aworld-train/protocol'
+import type { Episode, StopReason } from '../protocol/episode.ts'
+import type { UntrainedReason } from '../protocol/token-ledger.ts'
 
 export interface UntrainedEpisodeOptions {
   /** An episode that ended at a limit is trained with the reward it got (default), or left out as `truncated-episode`. */

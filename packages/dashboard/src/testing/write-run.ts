@@ -1,8 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { HealthSample, StepSample, WorkerHealth } from '@aworld-train/core'
-import type { Episode, RolloutRequest, RunEvent, ToolResult, Turn } from '@aworld-train/protocol'
+import type { Episode, HealthSample, RolloutRequest, RunEvent, StepSample, ToolResult, Turn, WorkerHealth } from '@aworld-train/core'
+
 import { type OwnedRunStore, openRunStore, writeJsonAtomically } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 

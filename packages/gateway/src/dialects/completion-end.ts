@@ -1,4 +1,4 @@
-import type { FinishReason } from '@aworld-train/protocol'
+import type { FinishReason } from '@aworld-train/core'
 
 /** The end of a completion, as clients are told. */
 export type CompletionEnd = 'stopped' | 'calls' | 'cut' | 'filtered'

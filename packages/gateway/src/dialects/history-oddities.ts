@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 
 /** An oddity of a history that is no error. The history is served as it stands, and the oddity is counted. */
 export type Oddity = 'result-without-call' | 'repeated-call-id'

@@ -1,4 +1,4 @@
-import type { Trajectory } from '@aworld-train/protocol'
+import type { Trajectory } from '@aworld-train/core'
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import { createGateway } from '../index.ts'

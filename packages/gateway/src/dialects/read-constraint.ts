@@ -1,4 +1,4 @@
-import type { Constraint } from '@aworld-train/protocol'
+import type { Constraint } from '@aworld-train/core'
 import type { RequestedConstraint } from '../call.ts'
 import { badRequest } from '../failure.ts'
 import { nestedText } from './member-text.ts'

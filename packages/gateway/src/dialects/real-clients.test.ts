@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Anthropic from '@anthropic-ai/sdk'
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'

@@ -1,7 +1,6 @@
 import type { CompletionDelta } from '@aworld-train/chat'
-import { createEventReader, type ServerEvent } from '@aworld-train/core'
-import type { Message, ToolCall } from '@aworld-train/protocol'
-import { TrainError } from '@aworld-train/protocol'
+import { createEventReader, type Message, type ServerEvent, type ToolCall, TrainError } from '@aworld-train/core'
+
 import type { Completion, StreamPiece } from '../call.ts'
 import type { Fields } from './read-fields.ts'
 

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '@aworld-train/protocol'
+import type { ToolDefinition } from '@aworld-train/core'
 import type { ToolChoice } from '../call.ts'
 import { badRequest } from '../failure.ts'
 

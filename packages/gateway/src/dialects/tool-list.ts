@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '@aworld-train/protocol'
+import type { ToolDefinition } from '@aworld-train/core'
 import { itemTexts, memberText } from './member-text.ts'
 import { checkDepth, type Fields, readArray, readObject, readOptionalString, readString } from './read-fields.ts'
 import { customToolSchema, type WrittenTool, wrapToolsJson } from './tools-json.ts'

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '@aworld-train/protocol'
+import type { ToolDefinition } from '@aworld-train/core'
 import { nestedText } from './member-text.ts'
 
 /** A tool in the form of Chat Completions, with the text of its schema as it was written. */

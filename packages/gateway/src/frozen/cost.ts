@@ -1,4 +1,4 @@
-import type { Message, Usage } from '@aworld-train/protocol'
+import type { Message, Usage } from '@aworld-train/core'
 import type { ModelCall } from '../call.ts'
 import type { FrozenPrice } from '../models/routes.ts'
 

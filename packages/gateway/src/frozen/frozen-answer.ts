@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { CompletionDelta } from '@aworld-train/chat'
+import { type Message, toTrainError } from '@aworld-train/core'
 import type { Redact } from '@aworld-train/http'
-import { type Message, toTrainError } from '@aworld-train/protocol'
 import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
 import { isStream } from '../pass-through/pass-on.ts'
 import { onlyUsage } from '../pass-through/usage-filter.ts'

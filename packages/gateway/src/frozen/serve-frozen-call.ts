@@ -1,5 +1,5 @@
-import { preciseNow } from '@aworld-train/core'
-import { type Sampling, TrainError, type Turn, type Usage } from '@aworld-train/protocol'
+import { preciseNow, type Sampling, TrainError, type Turn, type Usage } from '@aworld-train/core'
+
 import { CallAborted } from '../active-call.ts'
 import { reserve } from '../budget.ts'
 import type { ModelCall } from '../call.ts'

@@ -1,5 +1,5 @@
-import type { Trajectory } from '@aworld-train/protocol'
-import { SessionRecord } from '@aworld-train/protocol'
+import { SessionRecord, type Trajectory } from '@aworld-train/core'
+
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { AdminTurn } from '../options.ts'

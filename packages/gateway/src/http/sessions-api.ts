@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type PolicySession, plainTrajectory, type SessionRequest } from '@aworld-train/core'
-import { SessionOpening, type SessionRecord, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
+import {
+  type PolicySession,
+  plainTrajectory,
+  SessionOpening,
+  type SessionRecord,
+  type SessionRequest,
+  TrainError,
+  type Trajectory,
+  toTrainError,
+} from '@aworld-train/core'
+
 import { checkMethod } from '../failure.ts'
 import type { AdminOptions } from '../options.ts'
 import { createKeptRecords } from './kept-records.ts'

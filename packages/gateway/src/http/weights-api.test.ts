@@ -1,4 +1,4 @@
-import { TrainError, type WeightPublication, WeightReport } from '@aworld-train/protocol'
+import { TrainError, type WeightPublication, WeightReport } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import type { PublishWeights } from '../options.ts'
 import { sessionRequest, startGateway } from '../testing/start-gateway.ts'

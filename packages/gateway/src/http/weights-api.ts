@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { TrainError, toTrainError, WeightPublication } from '@aworld-train/protocol'
+import { TrainError, toTrainError, WeightPublication } from '@aworld-train/core'
 import { badRequest, checkMethod } from '../failure.ts'
 import type { ModelTable } from '../models/model-table.ts'
 import type { AdminOptions } from '../options.ts'

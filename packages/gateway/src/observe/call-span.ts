@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { TraceHeaders } from '@aworld-train/core'
-import type { TrainError, Turn } from '@aworld-train/protocol'
+import type { TraceHeaders, TrainError, Turn } from '@aworld-train/core'
+
 import {
   type Context,
   type Link,

@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { createGateway } from '../gateway.ts'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'

@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { TrainError, type Turn } from '@aworld-train/protocol'
+import { TrainError, type Turn } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'
 import { sessionRequest } from '../testing/start-gateway.ts'

@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { badRequest } from '../failure.ts'
 
 /** An answer of a server that is no completion. */

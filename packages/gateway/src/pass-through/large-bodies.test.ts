@@ -1,4 +1,4 @@
-import type { Trajectory } from '@aworld-train/protocol'
+import type { Trajectory } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'
 import { post, sessionRequest } from '../testing/start-gateway.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Trajectory } from '@aworld-train/protocol'
+import type { Trajectory } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { logprob, promptOf } from '../testing/chat-server.ts'
 import { rawPost, talk } from '../testing/raw-socket.ts'

@@ -1,4 +1,4 @@
-import type { ErrorCode, FinishReason, Message, Turn, Usage, WeightVersionSpan } from '@aworld-train/protocol'
+import type { ErrorCode, FinishReason, Message, Turn, Usage, WeightVersionSpan } from '@aworld-train/core'
 
 /** An answer for the recorder thread to read. */
 export interface AnswerToRead {

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import { siblingModule } from '@aworld-train/core'
-import { type FinishReason, TrainError } from '@aworld-train/protocol'
+import { type FinishReason, siblingModule, TrainError } from '@aworld-train/core'
+
 import type { AnswerBatch, AnswerReply, AnswerToRead, ReadTurn } from './recorder-messages.ts'
 
 /** An answer with its request. */

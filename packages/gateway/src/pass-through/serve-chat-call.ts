@@ -1,5 +1,13 @@
-import { type ChatCallOutcome, type ChatEngine, preciseNow, spliceMembers } from '@aworld-train/core'
-import { type FinishReason, type Sampling, toTrainError } from '@aworld-train/protocol'
+import {
+  type ChatCallOutcome,
+  type ChatEngine,
+  type FinishReason,
+  preciseNow,
+  type Sampling,
+  spliceMembers,
+  toTrainError,
+} from '@aworld-train/core'
+
 import { CallAborted } from '../active-call.ts'
 import { affinityOf, firstQuestion } from '../affinity.ts'
 import { reserve } from '../budget.ts'

@@ -1,4 +1,4 @@
-import type { Trajectory } from '@aworld-train/protocol'
+import type { Trajectory } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import type { SeenCall, ServerSay } from '../testing/chat-server.ts'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'

@@ -1,5 +1,5 @@
-import type { ChatAnswerHandler } from '@aworld-train/core'
-import { type TrainError, toTrainError } from '@aworld-train/protocol'
+import { type ChatAnswerHandler, type TrainError, toTrainError } from '@aworld-train/core'
+
 import type { ActiveCall } from '../active-call.ts'
 import type { Completion } from '../call.ts'
 import { add } from '../counters.ts'

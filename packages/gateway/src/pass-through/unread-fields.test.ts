@@ -1,5 +1,5 @@
-import type { Trajectory } from '@aworld-train/protocol'
-import { Turn } from '@aworld-train/protocol'
+import { type Trajectory, Turn } from '@aworld-train/core'
+
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'

@@ -1,4 +1,4 @@
-import type { Constraint } from '@aworld-train/protocol'
+import type { Constraint } from '@aworld-train/core'
 import type { ModelCall } from '../call.ts'
 import { badRequest } from '../failure.ts'
 import type { TokenModel } from '../models/model-table.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ChatModel } from '@aworld-train/chat'
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import type { ToolAnswerCut } from '../models/routes.ts'
 
 /** Most bytes of text in one token. A longer text is cut without counting all of its tokens. */

@@ -1,5 +1,14 @@
-import { type GenerateRequest, preciseNow, type TokenEngine } from '@aworld-train/core'
-import { type FinishReason, type MixedVersions, TrainError, toTrainError, type WeightVersionSpan } from '@aworld-train/protocol'
+import {
+  type FinishReason,
+  type GenerateRequest,
+  type MixedVersions,
+  preciseNow,
+  type TokenEngine,
+  TrainError,
+  toTrainError,
+  type WeightVersionSpan,
+} from '@aworld-train/core'
+
 import type { ActiveCall } from '../active-call.ts'
 
 /** The sampled tokens of a call, however it ended. */

@@ -1,5 +1,5 @@
 import type { ChatModel, CompletionDelta, ParsedCompletion, PreparedPrompt } from '@aworld-train/chat'
-import type { FinishReason } from '@aworld-train/protocol'
+import type { FinishReason } from '@aworld-train/core'
 import type { ModelCall } from '../call.ts'
 import { createCallFilter } from './narrow-calls.ts'
 

@@ -1,5 +1,5 @@
 import type { ForcedCall, PreparedPrompt, RunWork } from '@aworld-train/chat'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import type { ModelCall } from '../call.ts'
 import { add } from '../counters.ts'
 import type { TokenModel } from '../models/model-table.ts'

@@ -1,5 +1,5 @@
 import type { ParsedCompletion, PreparedPrompt } from '@aworld-train/chat'
-import type { Constraint, Sampling, Turn } from '@aworld-train/protocol'
+import type { Constraint, Sampling, Turn } from '@aworld-train/core'
 import type { ModelCall } from '../call.ts'
 import type { ReadCallKind } from '../call-kind.ts'
 import type { TokenModel } from '../models/model-table.ts'

@@ -1,4 +1,4 @@
-import { Turn } from '@aworld-train/protocol'
+import { Turn } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { lookupTool, openaiClient, sessionRequest, startGateway } from '../testing/start-gateway.ts'
 import { recordedFields } from './recorded-fields.ts'

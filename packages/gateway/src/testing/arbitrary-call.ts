@@ -1,5 +1,5 @@
 import type { CompletionDelta } from '@aworld-train/chat'
-import type { Message, ToolCall, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolCall, ToolDefinition } from '@aworld-train/core'
 import fc from 'fast-check'
 import type { Completion, ModelCall, StreamPiece, ToolChoice } from '../call.ts'
 

@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import type { ModelCall } from '../call.ts'
 import { createChatStreamDecoder, decodeChatAnswer, encodeChatCall } from '../dialects/chat-completions/client/index.ts'
 import { createMessagesStreamDecoder, decodeMessagesAnswer, encodeMessagesCall } from '../dialects/messages/client/index.ts'

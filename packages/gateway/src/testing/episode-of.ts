@@ -1,4 +1,4 @@
-import type { Episode, Trajectory } from '@aworld-train/protocol'
+import type { Episode, Trajectory } from '@aworld-train/core'
 
 /** A rewarded episode from the record of a session. */
 export const episodeOf = (trajectories: readonly Trajectory[]): Episode => ({

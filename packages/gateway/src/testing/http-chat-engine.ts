@@ -1,5 +1,5 @@
-import type { ChatAnswerHandler, ChatCall, ChatCallOutcome, ChatEngine } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { type ChatAnswerHandler, type ChatCall, type ChatCallOutcome, type ChatEngine, TrainError } from '@aworld-train/core'
+
 import { Pool } from 'undici'
 
 export interface HttpChatEngine extends ChatEngine {

@@ -1,5 +1,5 @@
-import type { ReadAnswer } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { type ReadAnswer, TrainError } from '@aworld-train/core'
+
 import { createChatStreamDecoder, decodeChatAnswer } from '../dialects/chat-completions/client/index.ts'
 
 /** Ends a stream that broke off. */

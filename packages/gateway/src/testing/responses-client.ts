@@ -1,4 +1,4 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolDefinition } from '@aworld-train/core'
 import type { ModelCall, ToolChoice } from '../call.ts'
 import { createResponsesStreamDecoder, decodeResponsesAnswer } from '../dialects/responses/client/index.ts'
 import type { Body, DialectClient } from './dialect-client.ts'

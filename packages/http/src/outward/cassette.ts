@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { errorMessage, TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/core'
 
 /** A third party's answer, as text. */
 export interface RecordedResponse {

@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 
 export interface Exposure {
   /** The server's name in messages, such as "The gateway". */

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type ErrorCode, errorMessage, TrainError } from '@aworld-train/protocol'
+import { type ErrorCode, errorMessage, TrainError } from '@aworld-train/core'
 import { checkExposure, isLoopback } from './exposure.ts'
 import { createHostGuard } from './host-guard.ts'
 

@@ -1,4 +1,4 @@
-import { type ChannelArrays, channelCloseCodes, type ServiceMessage, type TrainError, TrainerClientMessage } from '@aworld-train/protocol'
+import { type ChannelArrays, channelCloseCodes, type ServiceMessage, type TrainError, TrainerClientMessage } from '@aworld-train/core'
 import type { WebSocket } from 'ws'
 import { createFramedSocket, type FramedSocket, type SocketFrame } from '../frames/framed-socket.ts'
 import type { ChannelTally } from './channel-tally.ts'

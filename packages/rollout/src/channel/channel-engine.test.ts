@@ -1,5 +1,13 @@
-import type { GenerateRequest, TokenEngine } from '@aworld-train/core'
-import { type ChannelArrays, type ChannelGenerate, type ChannelHello, type ServiceMessage, TrainError } from '@aworld-train/protocol'
+import {
+  type ChannelArrays,
+  type ChannelGenerate,
+  type ChannelHello,
+  type GenerateRequest,
+  type ServiceMessage,
+  type TokenEngine,
+  TrainError,
+} from '@aworld-train/core'
+
 import { describeTokenEngine } from '@aworld-train/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { forever } from '../service/start-service.test-support.ts'

@@ -1,4 +1,3 @@
-import type { GenerateRequest, GenerateResult, ModelDescription } from '@aworld-train/core'
 import {
   type ChannelArrays,
   type ChannelFailure,
@@ -6,8 +5,12 @@ import {
   type ChannelGenerateFailed,
   type ErrorCode,
   errorCatalogue,
+  type GenerateRequest,
+  type GenerateResult,
+  type ModelDescription,
   TrainError,
-} from '@aworld-train/protocol'
+} from '@aworld-train/core'
+
 import type { ChannelEngine, ChannelEngineOptions, EngineConnection, EngineLink } from './channel-types.ts'
 import { createClientModel } from './client-model.ts'
 

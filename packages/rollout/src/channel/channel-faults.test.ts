@@ -1,4 +1,4 @@
-import { channelCloseCodes, encodeChannelFrame } from '@aworld-train/protocol'
+import { channelCloseCodes, encodeChannelFrame } from '@aworld-train/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { memoryStore } from '../testing/memory-store.ts'
 import { heldSampler, sampled, startChannel, until, writeModel } from './start-channel.test-support.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type ChannelHello, channelCloseCodes, channelProtocol, TrainError, toTrainError } from '@aworld-train/protocol'
+import { type ChannelHello, channelCloseCodes, channelProtocol, TrainError, toTrainError } from '@aworld-train/core'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { type ChannelConnection, type ClientFrame, createChannelConnection } from './channel-connection.ts'
 import { defaultChannelLimits } from './channel-limits.ts'

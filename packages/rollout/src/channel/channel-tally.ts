@@ -1,4 +1,4 @@
-import type { ServiceMessage, TrainerClientMessage } from '@aworld-train/protocol'
+import type { ServiceMessage, TrainerClientMessage } from '@aworld-train/core'
 import type { ChannelOutcome, ChannelTotals } from './channel-types.ts'
 
 /** Counts of a channel server since its start. */

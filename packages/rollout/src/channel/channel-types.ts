@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ChatModel, HistoryMode } from '@aworld-train/chat'
-import type { RunProgress, TokenEngine, TrainerRowOptions } from '@aworld-train/core'
 import type {
   AnswerKey,
   ChannelArrays,
@@ -13,11 +12,15 @@ import type {
   ChannelSubmit,
   Episode,
   RowSelection,
+  RunProgress,
   ServiceMessage,
+  TokenEngine,
   TrainError,
+  TrainerRowOptions,
   TrainingTask,
   UntrainedReason,
-} from '@aworld-train/protocol'
+} from '@aworld-train/core'
+
 import type { RolloutService } from '../service/rollout-service.ts'
 
 export interface ChannelEngineOptions {

@@ -1,6 +1,5 @@
 import type { ChatModel } from '@aworld-train/chat'
-import { isRecord } from '@aworld-train/core'
-import { type ChannelCheck, type Message, MessageRole, type ToolCall, ToolDefinition, TrainError } from '@aworld-train/protocol'
+import { type ChannelCheck, isRecord, type Message, MessageRole, type ToolCall, ToolDefinition, TrainError } from '@aworld-train/core'
 
 type Plain = Readonly<Record<string, unknown>>
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type ChatModel, loadChatModel } from '@aworld-train/chat'
-import { type ModelDescription, stableStringify } from '@aworld-train/core'
-import { type ChannelHello, TrainError } from '@aworld-train/protocol'
+import { type ChannelHello, type ModelDescription, stableStringify, TrainError } from '@aworld-train/core'
+
 import type { ChannelEngineOptions, EngineLink } from './channel-types.ts'
 import { checkRendering } from './check-rendering.ts'
 import { filesHash, isFolder, writeModelFiles } from './model-files.ts'

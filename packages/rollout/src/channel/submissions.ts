@@ -6,7 +6,7 @@ import {
   type RolloutState,
   TrainError,
   toTrainError,
-} from '@aworld-train/protocol'
+} from '@aworld-train/core'
 import type { ChannelConnection } from './channel-connection.ts'
 import type { ChannelOutcome, ChannelServerOptions } from './channel-types.ts'
 import { requireOwnKey, toRolloutRequest } from './to-request.ts'

@@ -5,7 +5,7 @@ import {
   type RolloutRequest,
   TrainError,
   type TrainingTask,
-} from '@aworld-train/protocol'
+} from '@aworld-train/core'
 
 export interface RequestOptions {
   readonly hello: ChannelHello

@@ -1,15 +1,17 @@
-import { type TrainerRowAssembly, type TrainerRowOptions, toTrainerRows } from '@aworld-train/core'
-import type {
-  ChannelArray,
-  ChannelFailure,
-  ChannelHello,
-  ChannelPartition,
-  ChannelResult,
-  Episode,
-  ErrorRecord,
-  RowSelection,
-  Timing,
-} from '@aworld-train/protocol'
+import {
+  type ChannelArray,
+  type ChannelFailure,
+  type ChannelHello,
+  type ChannelPartition,
+  type ChannelResult,
+  type Episode,
+  type ErrorRecord,
+  type RowSelection,
+  type Timing,
+  type TrainerRowAssembly,
+  type TrainerRowOptions,
+  toTrainerRows,
+} from '@aworld-train/core'
 
 export interface ResultOptions {
   readonly rows: RowSelection

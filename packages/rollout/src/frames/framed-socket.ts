@@ -1,11 +1,4 @@
-import {
-  type ChannelArrays,
-  decodeChannelFrame,
-  type ErrorCode,
-  encodeChannelFrame,
-  TrainError,
-  toTrainError,
-} from '@aworld-train/protocol'
+import { type ChannelArrays, decodeChannelFrame, type ErrorCode, encodeChannelFrame, TrainError, toTrainError } from '@aworld-train/core'
 import type { RawData } from 'ws'
 import type { z } from 'zod'
 import { type Clock, processClock } from '../clock.ts'

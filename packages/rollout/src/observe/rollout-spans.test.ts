@@ -1,5 +1,5 @@
-import { type AgentAnswer, ToolError } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { type AgentAnswer, ToolError, TrainError } from '@aworld-train/core'
+
 import { context, SpanStatusCode, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { BasicTracerProvider, InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'

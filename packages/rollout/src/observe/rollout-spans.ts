@@ -1,5 +1,14 @@
-import type { RewardOutput, TraceHeaders } from '@aworld-train/core'
-import { type Episode, type ErrorRecord, type RolloutRequest, type StopReason, type Trajectory, toTrainError } from '@aworld-train/protocol'
+import {
+  type Episode,
+  type ErrorRecord,
+  type RewardOutput,
+  type RolloutRequest,
+  type StopReason,
+  type TraceHeaders,
+  type Trajectory,
+  toTrainError,
+} from '@aworld-train/core'
+
 import { type Attributes, context, INVALID_SPAN_CONTEXT, isSpanContextValid, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
 
 // Each rollout is a trace. The rollout's span holds its attempts and the reward; an attempt's span holds its tool calls and the gateway's

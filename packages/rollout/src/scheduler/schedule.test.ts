@@ -1,4 +1,4 @@
-import type { AttemptName, ErrorRecord } from '@aworld-train/protocol'
+import type { AttemptName, ErrorRecord } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { schedule, wakeAt } from './schedule.ts'
 import { createSchedulerState, type SchedulerEvent } from './scheduler-state.ts'

@@ -1,4 +1,4 @@
-import type { AttemptName } from '@aworld-train/protocol'
+import type { AttemptName } from '@aworld-train/core'
 import { decideRetry } from '../retry-decision.ts'
 import type { Job, SchedulerCommand, SchedulerEvent, SchedulerState, WorkerState } from './scheduler-state.ts'
 

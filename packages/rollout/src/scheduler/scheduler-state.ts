@@ -1,4 +1,4 @@
-import type { AttemptName, ErrorRecord, StopReason } from '@aworld-train/protocol'
+import type { AttemptName, ErrorRecord, StopReason } from '@aworld-train/core'
 
 /** A rollout until it has its result. */
 export interface Job {

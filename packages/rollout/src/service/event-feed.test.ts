@@ -1,4 +1,4 @@
-import type { RunEvent } from '@aworld-train/protocol'
+import type { RunEvent } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { createEventFeed, type EventEntry } from './event-feed.ts'
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { RunEvent } from '@aworld-train/protocol'
+import type { RunEvent } from '@aworld-train/core'
 
 export interface FeedEvent {
   /** `{feed}-{number}`. The feed's name keeps an id of an earlier process from being taken for one of this. */

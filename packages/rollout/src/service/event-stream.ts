@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import type { RolloutState } from '@aworld-train/protocol'
+import type { RolloutState } from '@aworld-train/core'
 import type { RolloutService } from './rollout-service.ts'
 
 export interface EventStreamOptions {

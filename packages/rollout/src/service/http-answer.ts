@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { type ErrorCode, TrainError } from '@aworld-train/protocol'
+import { type ErrorCode, TrainError } from '@aworld-train/core'
 
 const statuses: Partial<Record<ErrorCode, number>> = {
   SERVICE_UNAUTHORIZED: 401,

@@ -1,15 +1,18 @@
-import { createEventReader, type RolloutRunner, runAll } from '@aworld-train/core'
-import { retryRules, sendWithRetries } from '@aworld-train/http'
 import {
+  createEventReader,
   type Episode,
   type ErrorCode,
   type ErrorRecord,
   errorCatalogue,
   type RolloutRequest,
+  type RolloutRunner,
   type RolloutState,
   RunEvent,
+  runAll,
   TrainError,
-} from '@aworld-train/protocol'
+} from '@aworld-train/core'
+import { retryRules, sendWithRetries } from '@aworld-train/http'
+
 import { type Dispatcher, Pool } from 'undici'
 import { fromWire } from './wire.ts'
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import type { RunEvent } from '@aworld-train/protocol'
+import type { RunEvent } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../testing/memory-store.ts'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'

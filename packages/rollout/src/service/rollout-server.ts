@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { WorkerHealth } from '@aworld-train/core'
+import { channelPath, filesPath, TrainError, toTrainError, type WorkerHealth, workersPath } from '@aworld-train/core'
 import { createBearerCheck, isLoopback, openHttpServer, requestUrl, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
-import { channelPath, filesPath, TrainError, toTrainError, workersPath } from '@aworld-train/protocol'
+
 import type { ChannelServer } from '../channel/channel-types.ts'
 import type { WorkerPool } from '../workers/worker-pool.ts'
 import { sendError } from './http-answer.ts'

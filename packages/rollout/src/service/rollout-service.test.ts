@@ -1,5 +1,5 @@
-import type { AgentProgram } from '@aworld-train/core'
-import { type RolloutRequest, TrainError } from '@aworld-train/protocol'
+import { type AgentProgram, type RolloutRequest, TrainError } from '@aworld-train/core'
+
 import { expect, test } from 'vitest'
 import { memoryStore } from '../testing/memory-store.ts'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'

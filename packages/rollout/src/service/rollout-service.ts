@@ -1,23 +1,22 @@
 import {
+  type Episode,
   type EpisodeReader,
+  type ErrorRecord,
   isInfrastructureFailure,
   type RolloutRecord,
-  type RolloutRunner,
-  type SubmissionStore,
-  stableHash,
-  stableStringify,
-  toTrainingSamples,
-} from '@aworld-train/core'
-import {
-  type Episode,
-  type ErrorRecord,
   type RolloutRequest,
+  type RolloutRunner,
   type RolloutState,
   type RunEvent,
   type StopReason,
+  type SubmissionStore,
+  stableHash,
+  stableStringify,
   TrainError,
   toTrainError,
-} from '@aworld-train/protocol'
+  toTrainingSamples,
+} from '@aworld-train/core'
+
 import { cancelled } from '../rollout-errors.ts'
 import { createEventFeed, type EventEntry, type EventQuery } from './event-feed.ts'
 

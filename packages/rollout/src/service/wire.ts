@@ -1,5 +1,5 @@
-import { plainTrajectory } from '@aworld-train/core'
-import { Episode, type RolloutState, TrainingSample } from '@aworld-train/protocol'
+import { Episode, plainTrajectory, type RolloutState, TrainingSample } from '@aworld-train/core'
+
 import { z } from 'zod'
 
 /** Selects the parts of a state that are sent; both are large. */

@@ -1,5 +1,5 @@
-import type { PolicyEndpoint } from '@aworld-train/core'
-import type { RolloutState } from '@aworld-train/protocol'
+import type { PolicyEndpoint, RolloutState } from '@aworld-train/core'
+
 import { sleep } from '../clock.ts'
 import type { FrameSocket } from '../frames/framed-socket.ts'
 import { createRolloutRunner } from '../rollout-runner.ts'

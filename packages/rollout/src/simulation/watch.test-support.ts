@@ -1,4 +1,4 @@
-import type { AttemptName } from '@aworld-train/protocol'
+import type { AttemptName } from '@aworld-train/core'
 import { isSuspect, type Schedule, schedule } from '../scheduler/schedule.ts'
 import type { SchedulerCommand, SchedulerEvent, SchedulerState } from '../scheduler/scheduler-state.ts'
 import type { SimulatedProcess } from './process.test-support.ts'

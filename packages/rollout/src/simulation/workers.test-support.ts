@@ -1,5 +1,5 @@
-import type { AgentProgram, AttemptExecutor, PolicyEndpoint } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { type AgentProgram, type AttemptExecutor, type PolicyEndpoint, TrainError } from '@aworld-train/core'
+
 import { createAttemptExecutor } from '../attempt-executor.ts'
 import { sleep } from '../clock.ts'
 import { memoryEnvironment } from '../testing/memory-environment.ts'

@@ -1,5 +1,4 @@
-import type { Environment, LeaseRequest, ToolSelection, Tools } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { type Environment, type LeaseRequest, type ToolSelection, type Tools, TrainError } from '@aworld-train/core'
 
 export interface MemoryEnvironment extends Environment {
   openLeases(): number

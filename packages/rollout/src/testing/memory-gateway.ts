@@ -1,6 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { GenerateResult, PolicyEndpoint, PolicyGateway, PolicySession, SessionRequest } from '@aworld-train/core'
-import { type Message, type ToolCall, TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
+import {
+  type GenerateResult,
+  type Message,
+  type PolicyEndpoint,
+  type PolicyGateway,
+  type PolicySession,
+  type SessionRequest,
+  type ToolCall,
+  TrainError,
+  type Trajectory,
+  type Turn,
+} from '@aworld-train/core'
 
 /** The policy's answer to one call. */
 export interface Saying {

@@ -1,5 +1,16 @@
-import { type AttemptWorker, isInfrastructureFailure, type RunStore, type StepRecord, type SubmissionStore } from '@aworld-train/core'
-import { type Episode, type ErrorRecord, type RolloutRequest, type RunEvent, TrainError, type Turn } from '@aworld-train/protocol'
+import {
+  type AttemptWorker,
+  type Episode,
+  type ErrorRecord,
+  isInfrastructureFailure,
+  type RolloutRequest,
+  type RunEvent,
+  type RunStore,
+  type StepRecord,
+  type SubmissionStore,
+  TrainError,
+  type Turn,
+} from '@aworld-train/core'
 
 export interface MemoryStore extends RunStore, SubmissionStore {
   readonly turns: readonly { readonly rollout: string; readonly attempt: number; readonly agent: string; readonly turn: Turn }[]

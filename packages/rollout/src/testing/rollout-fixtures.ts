@@ -1,5 +1,4 @@
-import type { AgentDeclaration, AgentProgram, Reward } from '@aworld-train/core'
-import type { RolloutRequest } from '@aworld-train/protocol'
+import type { AgentDeclaration, AgentProgram, Reward, RolloutRequest } from '@aworld-train/core'
 
 /** A request for task `key`. */
 export function rolloutRequest(key: string, overrides: Partial<RolloutRequest> = {}): RolloutRequest {

@@ -15,7 +15,7 @@ import {
   encodeChannelFrame,
   ServiceMessage,
   TrainError,
-} from '@aworld-train/protocol'
+} from '@aworld-train/core'
 import { WebSocket } from 'ws'
 
 /** Answer of a trainer client's engine to one call: tokens, or `fail` in place of them, or `never` for no answer at all. */

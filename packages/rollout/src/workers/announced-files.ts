@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import { filesPath, TrainError, type WorkerFile } from '@aworld-train/protocol'
+import { filesPath, TrainError, type WorkerFile } from '@aworld-train/core'
 import { checkMethod, sendError } from '../service/http-answer.ts'
 import { createFileFactsReader } from './file-facts.ts'
 

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCatalogue, filesPath, TrainError, workersPath } from '@aworld-train/protocol'
+import { type ErrorCode, errorCatalogue, filesPath, TrainError, workersPath } from '@aworld-train/core'
 import { Agent, request } from 'undici'
 import { WebSocket } from 'ws'
 

@@ -2,8 +2,8 @@ import { createHash, randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { makeOwnFolder, orAborted } from '@aworld-train/core'
-import { errorMessage, TrainError, type WorkerFile } from '@aworld-train/protocol'
+import { errorMessage, makeOwnFolder, orAborted, TrainError, type WorkerFile } from '@aworld-train/core'
+
 import { createFileFactsReader } from './file-facts.ts'
 
 export interface FetchedFilesOptions {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { workerProtocol } from '@aworld-train/protocol'
+import { workerProtocol } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'

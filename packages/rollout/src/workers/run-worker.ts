@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { AttemptExecutor } from '@aworld-train/core'
 import {
   type AttemptAssignment,
+  type AttemptExecutor,
   type AttemptName,
   type AttemptOutcome,
   CoordinatorMessage,
@@ -15,7 +15,8 @@ import {
   type WorkerResult,
   type WorkerWelcome,
   workerProtocol,
-} from '@aworld-train/protocol'
+} from '@aworld-train/core'
+
 import { type Clock, processClock, sleep } from '../clock.ts'
 import { createFramedSocket, type FramedSocket, type FrameSocket } from '../frames/framed-socket.ts'
 import { watchStrayErrors } from '../stray-errors.ts'

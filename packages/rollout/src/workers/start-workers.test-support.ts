@@ -1,6 +1,15 @@
 import { once } from 'node:events'
-import type { AgentDeclaration, AgentProgram, AttemptExecutor } from '@aworld-train/core'
-import { type RolloutRequest, type RunEvent, type WorkerEnvironment, workerProtocol, workersPath } from '@aworld-train/protocol'
+import {
+  type AgentDeclaration,
+  type AgentProgram,
+  type AttemptExecutor,
+  type RolloutRequest,
+  type RunEvent,
+  type WorkerEnvironment,
+  workerProtocol,
+  workersPath,
+} from '@aworld-train/core'
+
 import { WebSocket } from 'ws'
 import { createAttemptExecutor } from '../attempt-executor.ts'
 import type { InProcessRolloutRunner } from '../rollout-options.ts'

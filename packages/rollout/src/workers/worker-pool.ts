@@ -12,7 +12,7 @@ import {
   type WorkerHello,
   WorkerMessage,
   workerProtocol,
-} from '@aworld-train/protocol'
+} from '@aworld-train/core'
 import { WebSocketServer } from 'ws'
 import { type Clock, processClock } from '../clock.ts'
 import { createFramedSocket, type FramedSocket, type FrameSocket } from '../frames/framed-socket.ts'

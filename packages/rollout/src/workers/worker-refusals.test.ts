@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { request as httpRequest, type OutgoingHttpHeaders } from 'node:http'
-import { type Message, workersPath } from '@aworld-train/protocol'
+import { type Message, workersPath } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { createRolloutServer } from '../service/rollout-server.ts'

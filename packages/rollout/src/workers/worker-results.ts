@@ -1,4 +1,4 @@
-import { type AttemptOutcome, errorMessage, TrainError, WorkerResult } from '@aworld-train/protocol'
+import { type AttemptOutcome, errorMessage, TrainError, WorkerResult } from '@aworld-train/core'
 import { ZodError } from 'zod'
 import { emptyOutcome } from '../empty-outcome.ts'
 

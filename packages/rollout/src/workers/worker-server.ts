@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { filesPath, TrainError, workersPath } from '@aworld-train/core'
 import { createBearerCheck, openHttpServer, type TlsIdentity } from '@aworld-train/http'
-import { filesPath, TrainError, workersPath } from '@aworld-train/protocol'
 import { sendError } from '../service/http-answer.ts'
 import { refuseUpgrade } from '../service/refuse-upgrade.ts'
 import { defaultRolloutServerLimits } from '../service/rollout-server-limits.ts'

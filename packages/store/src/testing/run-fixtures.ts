@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Episode, RolloutRequest, Turn } from '@aworld-train/protocol'
+import type { Episode, RolloutRequest, Turn } from '@aworld-train/core'
 
 const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 64, stop: [], seed: 0 }
 

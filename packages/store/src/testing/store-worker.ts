@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { openRunStore } from '../open-run-store.ts'
 import { readRun } from '../run-reader.ts'
 import { episodeOf, runRequest, turnChain } from './run-fixtures.ts'

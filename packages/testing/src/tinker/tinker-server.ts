@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { isRecord, type Learner, type TokenEngine } from '@aworld-train/core'
-import { errorMessage } from '@aworld-train/protocol'
+import { errorMessage, isRecord, type Learner, type TokenEngine } from '@aworld-train/core'
+
 import { decodeForwardBackwardCall, encodeLogprobs, encodeSamples, type ForwardBackwardCall } from './server-messages.ts'
 import { type AccumulatedCall, type ServerReduction, toUpdate } from './to-update.ts'
 

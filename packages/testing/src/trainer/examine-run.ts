@@ -1,4 +1,4 @@
-import type { RowSelection, Turn } from '@aworld-train/protocol'
+import type { RowSelection, Turn } from '@aworld-train/core'
 import { expect } from 'vitest'
 import {
   advantageDifference,

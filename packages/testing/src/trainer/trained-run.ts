@@ -1,5 +1,4 @@
-import type { LossAggregation } from '@aworld-train/core'
-import type { Episode } from '@aworld-train/protocol'
+import type { Episode, LossAggregation } from '@aworld-train/core'
 
 /** One row of a training, without padding: prompt and response together, with all arrays of equal length. */
 export interface TrainedRow {

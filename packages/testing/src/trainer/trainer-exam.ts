@@ -1,4 +1,4 @@
-import type { AgentTask } from '@aworld-train/protocol'
+import type { AgentTask } from '@aworld-train/core'
 
 /** The part of a rollout that an agent of the exam uses. The context of AWorld Train has it. */
 export interface ExamContext {

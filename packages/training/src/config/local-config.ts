@@ -1,5 +1,5 @@
-import type { PolicyLoss } from '@aworld-train/core'
-import { defaultAttemptMs, Sampling } from '@aworld-train/protocol'
+import { defaultAttemptMs, type PolicyLoss, Sampling } from '@aworld-train/core'
+
 import { z } from 'zod'
 import { CallSettings } from './call-settings.ts'
 import { ExecutorSettings } from './executor-settings.ts'

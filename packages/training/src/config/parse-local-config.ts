@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import type { z } from 'zod'
 import { acceptedPart } from './accepted-part.ts'
 import { fieldsOf } from './describe-issues.ts'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { parseDocument } from 'yaml'
 
 const ofScript = 'this is a script, which is not run to be read; write what it sets as keys of a YAML file.'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { errorMessage, TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/core'
 import { z } from 'zod'
 
 /** A secret: written in the configuration or, better, kept in an environment variable or in a file of its own. */

@@ -1,4 +1,4 @@
-import type { AnswerKey, TrainingTask } from '@aworld-train/protocol'
+import type { AnswerKey, TrainingTask } from '@aworld-train/core'
 
 export type DatasetRow = Readonly<Record<string, unknown>>
 

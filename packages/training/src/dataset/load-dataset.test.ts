@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { TrainingTask } from '@aworld-train/protocol'
+import { TrainingTask } from '@aworld-train/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { datasetOverlap, loadDataset, requireDataset } from './load-dataset.ts'
 

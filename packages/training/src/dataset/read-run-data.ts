@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AnswerKey, TrainingTask } from '@aworld-train/protocol'
+import type { AnswerKey, TrainingTask } from '@aworld-train/core'
 import { loadDataset } from './load-dataset.ts'
 
 export interface RunData {

@@ -1,4 +1,4 @@
-import type { RolloutRequest } from '@aworld-train/protocol'
+import type { RolloutRequest } from '@aworld-train/core'
 import { expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { drawTasks, missingKinds } from '../loop/draw-tasks.ts'

@@ -1,5 +1,4 @@
-import { didYouMean } from '@aworld-train/core'
-import { TrainError, type TrainingTask } from '@aworld-train/protocol'
+import { didYouMean, TrainError, type TrainingTask } from '@aworld-train/core'
 
 /** The value of a task in a column: from `extra_info`, from the row itself, or from `data`; `undefined` if the task has none. */
 export function taskColumn({ extraInfo, data, dataSource }: TrainingTask, column: string): unknown {

@@ -1,4 +1,4 @@
-import { type AnswerKey, type ChannelDatasetRow, type ChannelSubmit, TrainError, TrainingTask } from '@aworld-train/protocol'
+import { type AnswerKey, type ChannelDatasetRow, type ChannelSubmit, TrainError, TrainingTask } from '@aworld-train/core'
 import { createProblemList } from './problem-list.ts'
 import { toTask } from './to-task.ts'
 

@@ -1,5 +1,4 @@
-import { isRecord } from '@aworld-train/core'
-import { type Message, MessageRole } from '@aworld-train/protocol'
+import { isRecord, type Message, MessageRole } from '@aworld-train/core'
 
 /** Parses text that holds a JSON list or object, as CSV cells do; returns anything else as it is. */
 export function parseMaybeJson(value: unknown): unknown {

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
-import { didYouMean, isRecord, taskHash } from '@aworld-train/core'
-import { type AnswerKey, type Message, TaskSetup, type TrainingTask } from '@aworld-train/protocol'
+import { type AnswerKey, didYouMean, isRecord, type Message, TaskSetup, type TrainingTask, taskHash } from '@aworld-train/core'
+
 import type { LoadDatasetOptions } from './dataset-types.ts'
 import { type ChosenColumns, chooseColumns, groundTruthOf, isAnswer, namedColumns, type Row } from './named-columns.ts'
 import type { ProblemList } from './problem-list.ts'

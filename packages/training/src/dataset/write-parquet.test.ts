@@ -1,8 +1,8 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { taskHash } from '@aworld-train/core'
-import type { AnswerKey, Message, TrainingTask } from '@aworld-train/protocol'
+import { type AnswerKey, type Message, type TrainingTask, taskHash } from '@aworld-train/core'
+
 import fc from 'fast-check'
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'

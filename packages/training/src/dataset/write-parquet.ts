@@ -1,6 +1,6 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { AnswerKey, Message, TrainingTask } from '@aworld-train/protocol'
+import type { AnswerKey, Message, TrainingTask } from '@aworld-train/core'
 import type { z } from 'zod'
 import { type Shape, shapeOfValues, shapesOfSchema, toNestedColumn } from './parquet-schema.ts'
 

@@ -1,4 +1,5 @@
 import {
+  type Episode,
   groupAdvantages,
   isFailed,
   isInfrastructureFailure,
@@ -6,11 +7,12 @@ import {
   maskedTokens,
   mergeCounts,
   type TokenCounts,
+  type TrainingSample,
   toEndedRollout,
   toTrainingSamples,
   totalCount,
 } from '@aworld-train/core'
-import type { Episode, TrainingSample } from '@aworld-train/protocol'
+
 import type { TrainingSettings } from '../config/local-config.ts'
 import { type BatchRow, rowsOf, rowsOfUntrained } from './step-samples.ts'
 

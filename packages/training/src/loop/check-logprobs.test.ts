@@ -1,5 +1,5 @@
-import type { Learner } from '@aworld-train/core'
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { Learner, TrainingSample } from '@aworld-train/core'
+
 import { expect, it } from 'vitest'
 import { checkLogprobs } from './check-logprobs.ts'
 

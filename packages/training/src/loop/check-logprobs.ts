@@ -1,5 +1,4 @@
-import type { Learner } from '@aworld-train/core'
-import { TrainError, type TrainingSample } from '@aworld-train/protocol'
+import { type Learner, TrainError, type TrainingSample } from '@aworld-train/core'
 
 export interface LogprobCheck {
   /** Approximate number of sampled tokens to recompute; 0 checks nothing. */

@@ -1,8 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Learner, RunProgress } from '@aworld-train/core'
-import { type TrainError, toTrainError } from '@aworld-train/protocol'
+import { type Learner, type RunProgress, type TrainError, toTrainError } from '@aworld-train/core'
 
 export interface Checkpoints {
   /**

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { TrainingTask } from '@aworld-train/protocol'
+import type { TrainingTask } from '@aworld-train/core'
 import type { Stratify } from '../config/local-config.ts'
 import { taskColumn } from '../dataset/task-column.ts'
 

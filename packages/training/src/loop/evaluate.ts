@@ -2,22 +2,21 @@ import {
   countFailures,
   describeFailure,
   type EndedRollout,
+  type Episode,
+  type ErrorCode,
+  type EvaluationResult,
   isFailed,
   isInfrastructureFailure,
   isUnscored,
   meanWithInterval,
-  toEndedRollout,
-} from '@aworld-train/core'
-import {
-  type Episode,
-  type ErrorCode,
-  type EvaluationResult,
   type RolloutLimits,
   type RolloutRequest,
   type Sampling,
   TrainError,
   type TrainingTask,
-} from '@aworld-train/protocol'
+  toEndedRollout,
+} from '@aworld-train/core'
+
 import { kindOf } from '../dataset/task-column.ts'
 
 export interface EvaluationPlan {

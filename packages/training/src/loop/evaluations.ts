@@ -1,4 +1,4 @@
-import type { RolloutLimits, Sampling } from '@aworld-train/protocol'
+import type { RolloutLimits, Sampling } from '@aworld-train/core'
 import type { TrainingSettings } from '../config/local-config.ts'
 import type { EvaluationPlan } from './evaluate.ts'
 import { runEvaluation } from './run-evaluation.ts'

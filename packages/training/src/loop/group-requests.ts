@@ -1,4 +1,4 @@
-import type { RolloutLimits, RolloutRequest, TrainingTask } from '@aworld-train/protocol'
+import type { RolloutLimits, RolloutRequest, TrainingTask } from '@aworld-train/core'
 import type { LocalConfig, SamplingSettings, TrainingSettings } from '../config/local-config.ts'
 import { kindOf } from '../dataset/task-column.ts'
 import { drawTasks } from './draw-tasks.ts'

@@ -2,8 +2,18 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { gspo, type Learner, type RolloutRunner, taskHash, toTrainingSamples } from '@aworld-train/core'
-import type { Episode, RolloutRequest, TrainingSample, TrainingTask } from '@aworld-train/protocol'
+import {
+  type Episode,
+  gspo,
+  type Learner,
+  type RolloutRequest,
+  type RolloutRunner,
+  type TrainingSample,
+  type TrainingTask,
+  taskHash,
+  toTrainingSamples,
+} from '@aworld-train/core'
+
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { createBigramPolicy } from '../testing/bigram-policy.ts'

@@ -1,10 +1,15 @@
 import {
+  type Episode,
+  type EvaluationResult,
   hasOwnLoss,
   isFailed,
   isInfrastructureFailure,
   isUnscored,
   type PolicyLearner,
   type PolicyLossRequest,
+  type RolloutRequest,
+  TrainError,
+  type TrainingTask,
   toEndedRollout,
   toTrainingSamples,
   totalCount,
@@ -12,7 +17,7 @@ import {
   type UpdateRequest,
   updateWithLoss,
 } from '@aworld-train/core'
-import { type Episode, type EvaluationResult, type RolloutRequest, TrainError, type TrainingTask } from '@aworld-train/protocol'
+
 import { groupProblems } from '../config/own-config.ts'
 import { kindOf } from '../dataset/task-column.ts'
 import { checkLogprobs } from './check-logprobs.ts'

@@ -1,4 +1,4 @@
-import type { Timing } from '@aworld-train/protocol'
+import type { Timing } from '@aworld-train/core'
 
 /** A sum of durations. A rollout's duration is that of its last attempt. */
 export interface DurationSum {

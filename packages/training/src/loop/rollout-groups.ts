@@ -1,5 +1,5 @@
-import type { RunProgress } from '@aworld-train/core'
-import type { Episode, RolloutRequest, RunEvent, Timing } from '@aworld-train/protocol'
+import type { Episode, RolloutRequest, RunEvent, RunProgress, Timing } from '@aworld-train/core'
+
 import type { TrainingSettings } from '../config/local-config.ts'
 import {
   admitGroups,

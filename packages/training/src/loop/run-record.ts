@@ -1,13 +1,18 @@
 import {
   countFailures,
   describeFailure,
+  type Episode,
+  type ErrorCode,
   isFailed,
   isInfrastructureFailure,
+  type RolloutRequest,
+  type RunEvent,
   type StepRecord,
   type StepSample,
+  TrainError,
   toEndedRollout,
 } from '@aworld-train/core'
-import { type Episode, type ErrorCode, type RolloutRequest, type RunEvent, TrainError } from '@aworld-train/protocol'
+
 import { type Checkpoints, createCheckpoints } from './checkpoints.ts'
 import { createLoopState, type LoopState, type SavedLoopState, sampledTokensOf } from './loop-state.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'

@@ -1,4 +1,4 @@
-import type { TrainingTask } from '@aworld-train/protocol'
+import type { TrainingTask } from '@aworld-train/core'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { drawTasks } from './draw-tasks.ts'

@@ -1,5 +1,5 @@
-import { maskedTokens } from '@aworld-train/core'
-import type { TrainingSample } from '@aworld-train/protocol'
+import { maskedTokens, type TrainingSample } from '@aworld-train/core'
+
 import { sampleKey } from './training-sample.ts'
 
 /** Counts of the tokens that an update trains, and the rollouts that it trains for the first time. */

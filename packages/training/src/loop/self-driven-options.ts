@@ -1,5 +1,18 @@
-import type { EpisodeReader, Learner, PolicyGateway, PolicyLoss, RolloutRunner, RunProgress, TokenEngine } from '@aworld-train/core'
-import type { EvaluationResult, RunEvent, RunReport, TokenLedger, TrainingTask } from '@aworld-train/protocol'
+import type {
+  EpisodeReader,
+  EvaluationResult,
+  Learner,
+  PolicyGateway,
+  PolicyLoss,
+  RolloutRunner,
+  RunEvent,
+  RunProgress,
+  RunReport,
+  TokenEngine,
+  TokenLedger,
+  TrainingTask,
+} from '@aworld-train/core'
+
 import type { LocalConfig } from '../config/local-config.ts'
 
 export interface EvaluationTasks {

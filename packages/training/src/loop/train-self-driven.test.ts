@@ -1,8 +1,18 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { groupAdvantages, gspo, type PolicyLoss, type RolloutRunner, taskHash } from '@aworld-train/core'
-import type { Episode, RolloutRequest, RunEvent, TrainingTask } from '@aworld-train/protocol'
+import {
+  type Episode,
+  groupAdvantages,
+  gspo,
+  type PolicyLoss,
+  type RolloutRequest,
+  type RolloutRunner,
+  type RunEvent,
+  type TrainingTask,
+  taskHash,
+} from '@aworld-train/core'
+
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { createBigramPolicy } from '../testing/bigram-policy.ts'

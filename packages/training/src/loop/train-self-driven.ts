@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 import { requireColumn } from '../dataset/task-column.ts'
 import { missingKinds } from './draw-tasks.ts'
 import { mostPrompts } from './group-stream.ts'

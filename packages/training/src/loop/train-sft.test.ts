@@ -1,4 +1,4 @@
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { TrainingSample } from '@aworld-train/core'
 import { expect, it } from 'vitest'
 import { createBigramPolicy } from '../testing/bigram-policy.ts'
 import { trainSft } from './train-sft.ts'

@@ -1,5 +1,5 @@
-import type { Learner, LossAggregation, OptimizerSettings, UpdateMetrics } from '@aworld-train/core'
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { Learner, LossAggregation, OptimizerSettings, TrainingSample, UpdateMetrics } from '@aworld-train/core'
+
 import { learningRateAt } from './learning-rate.ts'
 
 export interface SftOptions {

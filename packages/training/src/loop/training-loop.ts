@@ -1,5 +1,13 @@
-import { countFailures, describeFailure, type StepRecord, toEndedRollout } from '@aworld-train/core'
-import { type Episode, TrainError, type TrainingSample } from '@aworld-train/protocol'
+import {
+  countFailures,
+  describeFailure,
+  type Episode,
+  type StepRecord,
+  TrainError,
+  type TrainingSample,
+  toEndedRollout,
+} from '@aworld-train/core'
+
 import type { TrainingSettings } from '../config/local-config.ts'
 import { assembleBatch, type Batch } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'

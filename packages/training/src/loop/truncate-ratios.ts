@@ -1,4 +1,4 @@
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { TrainingSample } from '@aworld-train/core'
 
 /** The greatest ratio that a token of earlier weights may have at the start of a step's updates. */
 export const greatestRatio = 2

@@ -1,5 +1,5 @@
-import type { Learner, PolicyLoss, UpdateMetrics, UpdateRequest } from '@aworld-train/core'
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { Learner, PolicyLoss, TrainingSample, UpdateMetrics, UpdateRequest } from '@aworld-train/core'
+
 import { expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { updatePolicy } from './update-policy.ts'

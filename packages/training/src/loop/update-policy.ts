@@ -1,5 +1,5 @@
-import { type Learner, meansByName, type PolicyLoss, type UpdateMetrics, updateWithLoss } from '@aworld-train/core'
-import type { TrainingSample } from '@aworld-train/protocol'
+import { type Learner, meansByName, type PolicyLoss, type TrainingSample, type UpdateMetrics, updateWithLoss } from '@aworld-train/core'
+
 import type { TrainingSettings } from '../config/local-config.ts'
 import { sampleKey } from './training-sample.ts'
 import { truncateRatios } from './truncate-ratios.ts'

@@ -1,5 +1,5 @@
-import { didYouMean } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { didYouMean, TrainError } from '@aworld-train/core'
+
 import { TrainerProcessor, type TrainerProcessorClass } from './trainer-processor.ts'
 
 /** Trainer classes by name. The owner of the registry passes it on. */

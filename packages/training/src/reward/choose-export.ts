@@ -1,5 +1,5 @@
-import { didYouMean } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { didYouMean, TrainError } from '@aworld-train/core'
+
 import { type DefinedReward, isDefinedReward, type RewardFunction } from './define-reward.ts'
 import { fileNameAsExport } from './reward-module.ts'
 

@@ -1,6 +1,6 @@
 import { basename, extname } from 'node:path'
-import { didYouMean } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { didYouMean, TrainError } from '@aworld-train/core'
+
 import type { PythonFunction } from './python-process.ts'
 import type { RewardReference } from './reward-module.ts'
 

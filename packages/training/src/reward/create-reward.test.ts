@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { rewardInput as makeInput } from '../testing/reward-input.ts'
 import { createReward, type RewardSource } from './create-reward.ts'

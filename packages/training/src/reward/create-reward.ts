@@ -1,5 +1,5 @@
-import type { Reward } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { type Reward, TrainError } from '@aworld-train/core'
+
 import { type DefinedReward, isDefinedReward, type RewardFunction } from './define-reward.ts'
 import { createInlineReward } from './inline-reward.ts'
 import { createPythonReward } from './python-reward.ts'

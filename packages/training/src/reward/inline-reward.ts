@@ -1,5 +1,5 @@
-import { orAborted, type Reward, type RewardInput, withDeadline } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { orAborted, type Reward, type RewardInput, TrainError, withDeadline } from '@aworld-train/core'
+
 import { describe, toRewardOutput } from './reward-value.ts'
 
 export interface InlineRewardOptions {

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { withDeadline } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError, withDeadline } from '@aworld-train/core'
+
 import { plainValue } from '../dataset/plain-value.ts'
 
 /** A callable of the user's file. */

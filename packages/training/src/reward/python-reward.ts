@@ -1,5 +1,5 @@
-import type { Reward, RewardInput, RewardOutput } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { type Reward, type RewardInput, type RewardOutput, TrainError } from '@aworld-train/core'
+
 import { choosePythonFunction } from './choose-python-function.ts'
 import { rewardTimeout } from './inline-reward.ts'
 import { createPythonCalls, type PythonEnd, type StartedFunction } from './python-calls.ts'

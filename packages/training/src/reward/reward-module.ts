@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { basename, extname, resolve } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/core'
 
 /** A module and, if it was named, one of its exports. */
 export interface RewardReference {

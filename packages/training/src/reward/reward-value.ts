@@ -1,5 +1,4 @@
-import { isRecord, type RewardOutput } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { isRecord, type RewardOutput, TrainError } from '@aworld-train/core'
 
 /**
  * Checks the result of a reward: a finite number, `null` if it abstains, or `{ reward, scores }` of these. Throws REWARD_INVALID for any

@@ -1,4 +1,4 @@
-import type { Episode } from '@aworld-train/protocol'
+import type { Episode } from '@aworld-train/core'
 
 /** The text that a positional reward scores. */
 export type RewardInputKind = 'answer' | 'full-response'

@@ -1,5 +1,4 @@
-import type { RewardInput } from '@aworld-train/core'
-import type { Episode } from '@aworld-train/protocol'
+import type { Episode, RewardInput } from '@aworld-train/core'
 
 /** Most characters of one episode that a worker is sent. Longer ones are cut. */
 const maxMessageCharacters = 1_000_000

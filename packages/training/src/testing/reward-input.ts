@@ -1,5 +1,4 @@
-import type { RewardInput } from '@aworld-train/core'
-import type { Episode, Message } from '@aworld-train/protocol'
+import type { Episode, Message, RewardInput } from '@aworld-train/core'
 
 /** The input of a reward for an episode whose last message is its answer. */
 export function rewardInput(

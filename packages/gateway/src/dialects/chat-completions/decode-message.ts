@@ -1,4 +1,4 @@
-import type { Message, MessageRole, ToolCall } from '@aworld-train/protocol'
+import type { Message, MessageRole, ToolCall } from '@aworld-train/core'
 import { badRequest, unsupportedInput } from '../../failure.ts'
 import { type Fields, readArray, readObject, readOptionalString, readString } from '../read-fields.ts'
 import { readText, type TextParts } from '../read-text.ts'

@@ -1,4 +1,4 @@
-import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/protocol'
+import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/core'
 import type { AnswerHead, Completion, StreamPiece } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { type CompletionEnd, completionEnd } from '../completion-end.ts'

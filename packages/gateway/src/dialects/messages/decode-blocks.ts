@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { unsupportedInput } from '../../failure.ts'
 import { itemTexts, memberText } from '../member-text.ts'
 import { checkDepth, type Fields, readArray, readFlag, readObject, readString } from '../read-fields.ts'

@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { badRequest } from '../../failure.ts'
 import { historyOddities } from '../history-oddities.ts'
 import { itemTexts, memberText } from '../member-text.ts'

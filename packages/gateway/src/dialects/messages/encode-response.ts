@@ -1,5 +1,5 @@
-import { isRecord } from '@aworld-train/core'
-import type { Message, ToolCall, Usage } from '@aworld-train/protocol'
+import { isRecord, type Message, type ToolCall, type Usage } from '@aworld-train/core'
+
 import type { AnswerHead, Completion } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { type CompletionEnd, completionEnd } from '../completion-end.ts'

@@ -1,5 +1,5 @@
 import type { CompletionDelta } from '@aworld-train/chat'
-import type { ToolCall } from '@aworld-train/protocol'
+import type { ToolCall } from '@aworld-train/core'
 import type { AnswerHead, Completion, StreamEncoder, StreamPiece } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { namedEvent } from '../server-event.ts'

@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import type { AnswerHead, Completion, ModelCall } from '../../call.ts'
 import { badRequest } from '../../failure.ts'
 import { memberText } from '../member-text.ts'

@@ -1,4 +1,4 @@
-import type { Message, MessageRole } from '@aworld-train/protocol'
+import type { Message, MessageRole } from '@aworld-train/core'
 import { badRequest, unsupportedInput } from '../../failure.ts'
 import { type Fields, readObject, readOptionalString, readString } from '../read-fields.ts'
 import { readText, type TextParts } from '../read-text.ts'

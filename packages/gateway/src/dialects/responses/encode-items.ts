@@ -1,4 +1,4 @@
-import type { Message, ToolCall } from '@aworld-train/protocol'
+import type { Message, ToolCall } from '@aworld-train/core'
 import type { AnswerHead, Completion } from '../../call.ts'
 import { completionEnd } from '../completion-end.ts'
 import { fromCustomArguments } from '../tools-json.ts'

@@ -1,4 +1,4 @@
-import type { Usage } from '@aworld-train/protocol'
+import type { Usage } from '@aworld-train/core'
 import type { AnswerHead, Completion, StreamPiece } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { tokenLogprobs } from '../token-logprobs.ts'

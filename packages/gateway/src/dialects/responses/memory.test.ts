@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { createResponseMemory, wholeJson } from './memory.ts'
 

@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 
 /** An answer that later calls may refer to. */
 export interface StoredResponse {

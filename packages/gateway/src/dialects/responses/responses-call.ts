@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/core'
 import type { ModelCall } from '../../call.ts'
 import type { Namespaces } from './namespaces.ts'
 

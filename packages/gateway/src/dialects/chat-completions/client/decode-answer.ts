@@ -1,4 +1,4 @@
-import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/protocol'
+import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/core'
 import { type Fields, readArray, readObject } from '../../read-fields.ts'
 import { countOf, fieldsOf, readingAnswer, type ServerAnswer, textOf, toMessage } from '../../server-answer.ts'
 

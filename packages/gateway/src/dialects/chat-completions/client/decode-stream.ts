@@ -1,5 +1,5 @@
 import type { CompletionDelta } from '@aworld-train/chat'
-import type { Usage } from '@aworld-train/protocol'
+import type { Usage } from '@aworld-train/core'
 import type { Fields } from '../../read-fields.ts'
 import {
   type AnswerDecoder,

@@ -1,4 +1,4 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message, ToolDefinition } from '@aworld-train/core'
 import type { ModelCall } from '../../../call.ts'
 import { badRequest } from '../../../failure.ts'
 import { itemTexts } from '../../member-text.ts'

@@ -1,5 +1,5 @@
 import type { CompletionDelta } from '@aworld-train/chat'
-import type { FinishReason, ToolCall, Usage } from '@aworld-train/protocol'
+import type { FinishReason, ToolCall, Usage } from '@aworld-train/core'
 import type { Completion } from '../../../call.ts'
 import { itemTexts, memberText } from '../../member-text.ts'
 import { type Fields, readArray, readObject } from '../../read-fields.ts'

@@ -1,0 +1,282 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  type EnvironmentStatus,
+  type LeaseAnswer,
+  type Outward,
+  type ParserJail,
+  type Sandbox,
+  TrainError,
+  toTrainError,
+  type WorkspaceLimits,
+} from '@aworld-train/core'
+import { discardBody, type HttpLimits, openHttpServer, requestUrl, type TlsIdentity } from '@aworld-train/http'
+
+import {
+  type AuthInfo,
+  bearerAuthChallengeResponse,
+  localhostAllowedOrigins,
+  OAuthError,
+  OAuthErrorCode,
+  validateOriginHeader,
+  verifyBearerToken,
+} from '@modelcontextprotocol/server'
+import { connectionClaims } from '../access/connection-token.ts'
+import { readSigningKey } from '../access/signing-key.ts'
+import { createTokens, invalidToken, leasesScope, longestLeaseMs } from '../access/tokens.ts'
+import { type Lease, leaseOfWork } from '../leases/lease.ts'
+import { createLeaseRoutes, sendError, sendJson } from '../leases/lease-routes.ts'
+import { createLeaseTable } from '../leases/lease-table.ts'
+import type { ModelSettings } from '../settings/models.ts'
+import { serverAliases, toolServers } from '../table.ts'
+import { type ModelRole, type ToolServer, toolScopes } from '../tool-server.ts'
+import { type Caller, createMcpEndpoint } from './mcp-endpoint.ts'
+import { createOffer } from './offered-tools.ts'
+
+export interface EnvironmentServerOptions {
+  /** Defaults to loopback. */
+  readonly host?: string | undefined
+  /** 0 (the default) takes any free port. */
+  readonly port?: number | undefined
+  readonly tls?: TlsIdentity | undefined
+  /** Allows plain HTTP beyond loopback. */
+  readonly insecure?: boolean | undefined
+  /** Names besides those of loopback that requests may have in `Host` and pages in `Origin`. */
+  readonly allowedHosts?: readonly string[] | undefined
+  /**
+   * Address at which clients reach the MCP endpoint, for instance behind a proxy. Tokens are valid only for this address.
+   * Default: its own address and `/mcp`.
+   */
+  readonly publicUrl?: string | undefined
+  /** The caller closes sandbox, parsers and outward. */
+  readonly sandbox: Sandbox
+  readonly parsers: ParserJail
+  readonly outward: Outward
+  readonly models?: Readonly<Partial<Record<ModelRole, ModelSettings>>> | undefined
+  /** Servers to offer. Default: every server of the table. */
+  readonly servers?: readonly ToolServer[] | undefined
+  /** Limits of a workspace if its lease asks for none. */
+  readonly quota?: Partial<WorkspaceLimits> | undefined
+  /**
+   * Most that a lease may ask for. Default: sixteen times what a jail has, which is 16 GiB of memory, 4 GiB of files, 2,048
+   * processes, 960 s, 1 MiB of output.
+   */
+  readonly maxQuota?: Partial<WorkspaceLimits> | undefined
+  /** PEM file of the key that signs tokens, created if missing. Without it every token ends with the server. */
+  readonly keyFile?: string | undefined
+  /** How long the connection token lives. Default: 30 days. */
+  readonly connectionTtlMs?: number | undefined
+  /** How long a rollout's token lives, and an idle lease. Default: 30 minutes; at most an hour. */
+  readonly leaseTtlMs?: number | undefined
+  /** Most open leases at once. Default 1,024. */
+  readonly maxLeases?: number | undefined
+  /** Longest time of one call. Default 600,000. */
+  readonly callTimeoutMs?: number | undefined
+  /** Longest MCP request, in bytes. Default: 4 MiB. */
+  readonly maxBodyBytes?: number | undefined
+  /** Largest file that may be put into a workspace. Default: 64 MiB. */
+  readonly maxFileBytes?: number | undefined
+  /** Notices for a person in the status, besides those of the sandbox. */
+  readonly notices?: readonly string[] | undefined
+  /** Called with errors that no tool should throw, with the failures of workspaces, and with errors of their removal. */
+  readonly onError?: ((error: Error) => void) | undefined
+}
+
+export interface EnvironmentServer {
+  /** Address of the MCP endpoint. */
+  readonly url: string
+  /** Token that may open leases, and call tools without one. */
+  readonly connectionToken: string
+  status(): EnvironmentStatus
+  /**
+   * Takes an uncaught error, such as one from a callback of a stream or of a timer. It is reported, and ends the lease in whose work it was
+   * thrown. Use it for `uncaughtException` and `unhandledRejection` of a process that serves nothing else.
+   */
+  contain(error: unknown): void
+  /** Frees the port, then ends every lease. Resolves when their processes and files are gone. */
+  close(): Promise<void>
+}
+
+const limits: HttpLimits = {
+  maxSockets: 16_384,
+  maxHeaderBytes: 16 * 1024,
+  headersTimeoutMs: 30_000,
+  requestTimeoutMs: 300_000,
+  keepAliveTimeoutMs: 75_000,
+}
+
+const defaultMaxQuota: WorkspaceLimits = {
+  memoryBytes: 16 * 2 ** 30,
+  diskBytes: 4 * 2 ** 30,
+  processes: 2_048,
+  cpuSeconds: 960,
+  outputBytes: 2 ** 20,
+}
+
+const dayMs = 86_400_000
+/** Longest name of a session, in characters. */
+const longestSession = 1_024
+
+/**
+ * Serves tools over MCP at `/mcp`, with a workspace for each lease, and the leases at `/v1/leases`. Rejects with CONFIG_INVALID, for
+ * instance for an address beyond loopback without TLS, and with GATEWAY_PORT_IN_USE.
+ */
+export async function openEnvironmentServer(options: EnvironmentServerOptions): Promise<EnvironmentServer> {
+  const { sandbox, outward, models = {}, servers = toolServers, allowedHosts = [], leaseTtlMs = longestLeaseMs / 2 } = options
+  if (!(leaseTtlMs > 0 && leaseTtlMs <= longestLeaseMs))
+    throw new TrainError('CONFIG_INVALID', `leaseTtlMs is ${leaseTtlMs}; give at most 3600000, an hour, and more than 0.`)
+  if (options.publicUrl !== undefined && !URL.canParse(options.publicUrl))
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `publicUrl is ${JSON.stringify(options.publicUrl)}; write the whole address, such as https://tools.example.com/mcp.`,
+    )
+  const offer = createOffer(servers, serverAliases)
+  const { onError = () => {}, callTimeoutMs = 600_000, maxBodyBytes = 4 * 2 ** 20, maxFileBytes = 64 * 2 ** 20 } = options
+  const { quota = {}, maxLeases = 1_024 } = options
+  const maxQuota = { ...defaultMaxQuota, ...options.maxQuota }
+  const leases = createLeaseTable({ sandbox, quota, maxQuota, ttlMs: leaseTtlMs, maxLeases, onError })
+  const world = { tier: sandbox.tier, outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
+  const endpoint = createMcpEndpoint({ world, maxBodyBytes })
+  const key = readSigningKey(options.keyFile)
+  const listening = await openHttpServer({
+    what: 'The environment server',
+    host: options.host ?? '127.0.0.1',
+    port: options.port ?? 0,
+    tls: options.tls,
+    insecure: options.insecure,
+    allowedHosts,
+    limits,
+    portError: 'GATEWAY_PORT_IN_USE',
+    handle: (request, response) => void answer(request, response),
+  })
+  const url = options.publicUrl ?? `${listening.url}/mcp`
+  const tokens = createTokens(key, url)
+  const origins = [...localhostAllowedOrigins(), ...allowedHosts, new URL(url).hostname]
+  const scopesOf = (names: readonly string[] | undefined): string[] => {
+    const families = new Set(offer.tools(names).map(({ server }) => server.scope))
+    return toolScopes.filter((scope) => families.has(scope))
+  }
+  const connectionToken = await tokens.mint(connectionClaims(options.connectionTtlMs ?? 30 * dayMs))
+  const routes = createLeaseRoutes({
+    leases,
+    maxFileBytes,
+    checkServers: offer.resolve,
+    async toAnswer(lease): Promise<LeaseAnswer> {
+      const { id, rollout, attempt } = lease
+      lease.use()()
+      const scopes = scopesOf(lease.servers && offer.resolve(lease.servers))
+      const token = await tokens.mint({ subject: `${rollout}.${attempt}`, id, scopes, lifetimeMs: leaseTtlMs })
+      const { tier, notices } = sandbox
+      return { version: 1, id, url, token, tier, notices: [...notices], expiresAt: lease.expiresAt }
+    },
+  })
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const path = requestUrl(request).pathname.split('/').slice(1)
+      if (path[0] === 'health' && path.length === 1) return sendJson(response, 200, { status: 'ok' })
+      const origin = validateOriginHeader(request.headers.origin, origins)
+      if (!origin.ok) throw new TrainError('HOST_REFUSED', `${origin.message}; add its host to allowedHosts if that page may call tools.`)
+      const auth = await verifyBearerToken(request.headers.authorization, { verifier: tokens })
+      if (path[0] === 'mcp' && path.length === 1) return endpoint.handle(request, response, toCaller(request, auth))
+      if (!auth.scopes.includes(leasesScope)) throw new ScopeError(leasesScope)
+      if (path[0] === 'v1' && path[1] === 'leases') return await routes(request, response, path.slice(2))
+      if (path.join('/') === 'v1/status') return sendJson(response, 200, status())
+      throw new TrainError('LEASE_UNKNOWN', 'Served are /mcp, /v1/leases, /v1/status and /health.')
+    } catch (error) {
+      await refuse(request, response, error)
+    }
+  }
+
+  /** Reads the caller of a request. Throws for an unknown lease, for unknown servers, and for servers that the token does not open. */
+  function toCaller(request: IncomingMessage, auth: AuthInfo): Caller {
+    const { mcp_servers: selection, session_id: session = '' } = request.headers
+    if (typeof session !== 'string' || session.length > longestSession)
+      throw new TrainError('LEASE_INVALID', `SESSION_ID is given twice, or is longer than ${longestSession} characters.`)
+    const lease = auth.scopes.includes(leasesScope) ? undefined : leases.find(String(auth.extra?.['lease']))
+    if (!lease && !auth.scopes.includes(leasesScope)) throw invalidToken()
+    const selectedNames = String(selection ?? '')
+      .split(',')
+      .map((name) => name.trim())
+      .filter(Boolean)
+    const names = selectedNames.length > 0 ? selectedNames : lease?.servers
+    const resolved = names && offer.resolve(names)
+    const closed = scopesOf(resolved).find((scope) => !auth.scopes.includes(scope))
+    if (selectedNames.length > 0 && closed !== undefined) throw new ScopeError(closed)
+    const tools = offer.tools(resolved).filter(({ server }) => auth.scopes.includes(server.scope))
+    return { auth, tools, session, lease: (): Lease => lease ?? leases.session(session) }
+  }
+
+  function status(): EnvironmentStatus {
+    return {
+      version: 1,
+      url,
+      tier: sandbox.tier,
+      notices: [...sandbox.notices, ...(options.notices ?? [])],
+      servers: servers.map(({ name, tools, needs }) => ({
+        name,
+        tools: tools.map((tool) => tool.name),
+        missing: needs.filter(({ anyOf }) => !anyOf.some((name) => outward.hasService(name))).map(({ remedy }) => remedy),
+      })),
+      leases: leases.list().map(({ id, rollout, attempt, task, openedAt, expiresAt, running }) => ({
+        id,
+        rollout,
+        attempt,
+        task,
+        openedAt,
+        expiresAt,
+        running,
+      })),
+      calls: { ...endpoint.calls },
+    }
+  }
+
+  const reaper = setInterval(() => void leases.sweep(), Math.min(leaseTtlMs / 4, 30_000))
+  reaper.unref()
+  return {
+    url,
+    connectionToken,
+    status,
+    contain(thrown) {
+      const cause = thrown instanceof Error ? thrown : new Error(String(thrown))
+      const lease = leaseOfWork()
+      if (!lease || lease.ended) return onError(cause)
+      const message = `A callback of its work failed (${cause.message}), so the workspace was removed; begin another attempt.`
+      void lease.end(new TrainError('TOOL_SERVER_DIED', message, { cause }))
+    },
+    async close() {
+      clearInterval(reaper)
+      const closed = listening.close()
+      await leases.close()
+      await endpoint.close()
+      listening.server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+/** The error for a valid token that does not open what was requested. */
+class ScopeError extends OAuthError {
+  readonly scope: string
+
+  constructor(scope: string) {
+    super(OAuthErrorCode.InsufficientScope, `The token does not open "${scope}".`)
+    this.scope = scope
+  }
+}
+
+/**
+ * Answers a request that is refused: a bad token with the challenge of OAuth, anything else with an ErrorRecord, which MCP
+ * clients read as an error of JSON-RPC.
+ */
+async function refuse(request: IncomingMessage, response: ServerResponse, cause: unknown): Promise<void> {
+  if (cause instanceof OAuthError) {
+    const challenge = bearerAuthChallengeResponse(cause, cause instanceof ScopeError ? { requiredScopes: [cause.scope] } : {})
+    sendJson(response, challenge.status, await challenge.json(), {
+      'www-authenticate': challenge.headers.get('www-authenticate') ?? 'Bearer',
+    })
+  } else {
+    const error = toTrainError(cause, 'ENVIRONMENT_START_FAILED')
+    sendError(response, error, { jsonrpc: '2.0', id: null, error: { code: -32_602, message: error.message, data: error.toRecord() } })
+  }
+  if (!request.complete) discardBody(request)
+}

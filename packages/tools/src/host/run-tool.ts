@@ -1,0 +1,113 @@
+import { type Outward, orAborted, type ParserJail, type SandboxTier, ToolError, TrainError } from '@aworld-train/core'
+
+import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import type { Lease } from '../leases/lease.ts'
+import { type ModelSettings, openToolModel } from '../settings/models.ts'
+import type { ModelRole, ServerToolContext } from '../tool-server.ts'
+import type { OfferedTool } from './offered-tools.ts'
+
+/** Parts that tools use besides the workspace of their lease. */
+export interface ToolWorld {
+  /** Tier of the workspaces. */
+  readonly tier: SandboxTier
+  readonly outward: Outward
+  readonly parsers: ParserJail
+  readonly models: Readonly<Partial<Record<ModelRole, ModelSettings>>>
+  /** Longest time of one call. */
+  readonly callTimeoutMs: number
+  /** Most calls of one lease at once. */
+  readonly maxCalls: number
+  /** Called with errors that no tool should throw. */
+  readonly onError: (error: Error) => void
+}
+
+export interface ToolRun {
+  readonly offered: OfferedTool
+  readonly input: unknown
+  readonly lease: Lease
+  /** Owner of the shell. */
+  readonly session: string
+  /** Aborts when the caller cancels. */
+  readonly signal: AbortSignal
+}
+
+/** Most problems that an answer shows, so that many errors do not make many kilobytes for a model to read. */
+const shownProblems = 5
+
+/**
+ * Runs a tool. A problem that the model can react to is a result with `isError`. If a workspace is gone or cannot be opened, it rejects
+ * with a ProtocolError whose data is an ErrorRecord; a workspace that is gone ends the lease.
+ */
+export async function runTool({ offered, input, lease, session, signal }: ToolRun, world: ToolWorld): Promise<CallToolResult> {
+  if (lease.ended) throw toProtocolError(lease.ended)
+  const parsed = offered.tool.input.safeParse(input ?? {})
+  if (!parsed.success) {
+    const problems = parsed.error.issues
+      .slice(0, shownProblems)
+      .map(({ path, message }) => (path.length > 0 ? `"${path.join('.')}": ${message}` : message))
+    return toolError(`The arguments do not fit. ${problems.join('; ')}.`)
+  }
+  if (lease.running >= world.maxCalls) return toolError(`${lease.running} calls are running already; wait for one of them to end.`)
+  const late = AbortSignal.timeout(world.callTimeoutMs)
+  const either = AbortSignal.any([signal, lease.signal, late])
+  const release = lease.use()
+  try {
+    const workspace = await orAborted(lease.workspace(), either)
+    const context: ServerToolContext = {
+      workspace,
+      tier: world.tier,
+      shell: () => lease.shell(session),
+      outward: world.outward,
+      parsers: parsersOf(lease, world.parsers),
+      model: (role) => openToolModel(role, world.models[role] ?? null, world.outward, either),
+      signal: either,
+    }
+    const output = await orAborted(offered.tool.call(parsed.data, context), either)
+    const texts = [offered.tool.toText(output), ...ignoredArguments(offered, input)]
+    return { content: texts.map((text) => ({ type: 'text', text })), structuredContent: output }
+  } catch (error) {
+    if (lease.ended) throw toProtocolError(lease.ended)
+    signal.throwIfAborted()
+    if (late.aborted) return toolError(`The call was ended after ${world.callTimeoutMs / 1_000} s; ask for less at a time.`)
+    if (error instanceof ToolError) return toolError(error.message)
+    if (error instanceof TrainError) {
+      // A workspace that died is not replaced by an empty one.
+      if (error.code === 'TOOL_SERVER_DIED') void lease.end(error)
+      throw toProtocolError(error)
+    }
+    world.onError(error instanceof Error ? error : new Error(String(error)))
+    throw new ProtocolError(ProtocolErrorCode.InternalError, `The tool "${offered.listing.name}" failed; the log of the server says why.`)
+  } finally {
+    release()
+  }
+}
+
+/** The parsers for a lease, which takes only a few at a time, so that many documents of one lease do not hold up those of another. */
+function parsersOf({ parserPlaces }: Lease, parsers: ParserJail): ParserJail {
+  return {
+    ...parsers,
+    async parse(module, bytes, options, signal) {
+      await parserPlaces.take(signal)
+      try {
+        return await parsers.parse(module, bytes, options, signal)
+      } finally {
+        parserPlaces.give()
+      }
+    },
+  }
+}
+
+/** Remarks on arguments without effect, so that a model trained on other tools does not rely on them. */
+function ignoredArguments({ tool }: OfferedTool, input: unknown): string[] {
+  const names = Object.keys(input ?? {}).filter((name) => !Object.hasOwn(tool.input.shape, name))
+  const shown = names.slice(0, shownProblems).map((name) => `no argument ${JSON.stringify(name.slice(0, 100))}`)
+  return names.length === 0 ? [] : [`[The tool has ${shown.join(' and ')}; it ignored ${names.length === 1 ? 'it' : 'them'}.]`]
+}
+
+function toolError(text: string): CallToolResult {
+  return { content: [{ type: 'text', text }], isError: true }
+}
+
+function toProtocolError(error: TrainError): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InternalError, error.message, error.toRecord())
+}

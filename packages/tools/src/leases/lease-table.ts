@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto'
+import {
+  type LeaseOpen,
+  type LeaseQuota,
+  type Sandbox,
+  stableStringify,
+  TrainError,
+  toTrainError,
+  type WorkspaceLimits,
+} from '@aworld-train/core'
+
+import { createLease, type Lease } from './lease.ts'
+
+export interface LeaseTableOptions {
+  readonly sandbox: Sandbox
+  /** Limits of a workspace if its lease asks for none. */
+  readonly quota: Partial<WorkspaceLimits>
+  /** Most that a lease may ask for. */
+  readonly maxQuota: WorkspaceLimits
+  /** Time after which an idle lease ends. */
+  readonly ttlMs: number
+  /** Most open leases at once. */
+  readonly maxLeases: number
+  /** Called with a workspace that could not be removed. */
+  readonly onError: (error: Error) => void
+}
+
+/** The leases of a server, and those that have ended recently. */
+export interface LeaseTable {
+  /** Opens the lease of an attempt. An older attempt of the rollout ends first. An attempt whose lease has ended never gets another. */
+  open(request: LeaseOpen): Promise<Lease>
+  /**
+   * Returns the lease of a client that came without one, by the name of its session. A session without a name
+   * begins anew when it has ended.
+   */
+  session(name: string): Lease
+  find(id: string): Lease | undefined
+  /** Ends leases that have been idle for too long. */
+  sweep(): Promise<void>
+  /** Open leases. */
+  list(): readonly Lease[]
+  close(): Promise<void>
+}
+
+/** Number of ended leases that are remembered, so that none is opened again. */
+const rememberedLeases = 10_000
+
+export function createLeaseTable({ sandbox, quota, maxQuota, ttlMs, maxLeases, onError }: LeaseTableOptions): LeaseTable {
+  const byId = new Map<string, Lease>()
+  const byKey = new Map<string, { readonly lease: Lease; readonly request: string }>()
+  /** Keys of ended leases, oldest first. */
+  const ended: (readonly [string, Lease])[] = []
+  const open = new Set<Lease>()
+
+  function forget(key: string, lease: Lease): void {
+    byId.delete(lease.id)
+    if (byKey.get(key)?.lease === lease) byKey.delete(key)
+  }
+
+  function add(key: string, request: string, options: Pick<Lease, 'rollout' | 'attempt' | 'task' | 'servers'>, limits: LeaseQuota): Lease {
+    if (open.size >= maxLeases)
+      throw new TrainError(
+        'LEASE_LIMIT',
+        `${open.size} leases are open already; close those whose rollouts have ended, or raise maxLeases.`,
+      )
+    const lease = createLease({ ...options, id: randomUUID(), limits: { ...quota, ...limits }, sandbox, ttlMs, onError })
+    open.add(lease)
+    byId.set(lease.id, lease)
+    byKey.set(key, { lease, request })
+    lease.signal.addEventListener('abort', () => {
+      open.delete(lease)
+      if (ended.push([key, lease]) > rememberedLeases) forget(...ended.shift()!)
+    })
+    return lease
+  }
+
+  function checkQuota(limits: LeaseQuota): void {
+    for (const [name, amount] of Object.entries(limits)) {
+      const most = maxQuota[name as keyof LeaseQuota]
+      if (amount > most)
+        throw new TrainError(
+          'LEASE_INVALID',
+          `quota.${name} is ${amount}; this server grants at most ${most}. Ask for less, or raise its maxQuota.`,
+        )
+    }
+  }
+
+  async function begin(request: LeaseOpen, older: Lease | undefined): Promise<Lease> {
+    const { rollout, attempt, task, servers, quota: limits = {} } = request
+    checkQuota(limits)
+    const key = rolloutKey(rollout)
+    const ending = older?.end(lost(`Attempt ${attempt} of rollout "${rollout}" has begun; attempt ${older.attempt} is over.`))
+    const lease = add(key, stableStringify(request), { rollout, attempt, task, servers }, limits)
+    try {
+      await ending
+      await lease.workspace()
+      return lease
+    } catch (cause) {
+      // The workspace was still empty, so the same attempt may open it again.
+      forget(key, lease)
+      await lease.end(toTrainError(cause, 'ENVIRONMENT_START_FAILED'))
+      throw cause
+    }
+  }
+
+  return {
+    async open(request) {
+      const { rollout, attempt } = request
+      const current = byKey.get(rolloutKey(rollout))
+      if (!current || current.lease.attempt < attempt) return await begin(request, current?.lease)
+      const { lease } = current
+      if (lease.attempt > attempt) {
+        const message = `Rollout "${rollout}" is at attempt ${lease.attempt}, and attempt ${attempt} is over; count attempts up.`
+        throw new TrainError('LEASE_CONFLICT', message)
+      }
+      if (current.request !== stableStringify(request)) {
+        const message = `Attempt ${attempt} of rollout "${rollout}" has a lease that was asked for in other words; ask in the same, or count attempts up.`
+        throw new TrainError('LEASE_CONFLICT', message)
+      }
+      if (lease.ended) throw lease.ended
+      lease.use()()
+      await lease.workspace()
+      return lease
+    },
+    session(name) {
+      const key = `session ${name}`
+      const current = byKey.get(key)?.lease
+      if (current && !(name === '' && current.ended)) return current
+      return add(key, '', { rollout: name, attempt: 0, task: null, servers: undefined }, {})
+    },
+    find: (id) => byId.get(id),
+    async sweep() {
+      const now = Date.now()
+      const idle = [...open].filter(({ running, expiresAt }) => running === 0 && expiresAt <= now)
+      const message = `Nobody called for ${ttlMs / 1_000} s, so the workspace was removed; begin another attempt.`
+      await Promise.all(idle.map((lease) => lease.end(lost(message))))
+    },
+    list: () => [...open],
+    async close() {
+      // Leases that are already ending are also waited for.
+      await Promise.all([...byId.values()].map((lease) => lease.end(lost('The environment server was stopped.'))))
+    },
+  }
+}
+
+const rolloutKey = (rollout: string) => `rollout ${rollout}`
+
+/** The error of calls to a lease whose workspace is gone. */
+function lost(message: string): TrainError {
+  return new TrainError('TOOL_SERVER_DIED', message)
+}

@@ -1,0 +1,137 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { availableParallelism } from 'node:os'
+import {
+  createSlots,
+  type Sandbox,
+  type Shell,
+  type Slots,
+  ToolError,
+  type TrainError,
+  toTrainError,
+  type Workspace,
+  type WorkspaceLimits,
+} from '@aworld-train/core'
+
+/** Most shells of one lease. Each is a process, or a part of one. */
+const maxShells = 64
+
+/** Most parsers that run at once for one lease, so that others find a place. */
+const maxParsers = Math.max(1, Math.floor(availableParallelism() / 2))
+
+const working = new AsyncLocalStorage<Lease>()
+
+/** The lease in whose work this runs, even in callbacks of streams and timers that the work began. */
+export const leaseOfWork = (): Lease | undefined => working.getStore()
+
+export interface LeaseOptions {
+  readonly id: string
+  readonly rollout: string
+  readonly attempt: number
+  /** `null` for a client that came without a lease. */
+  readonly task: string | null
+  /** Names of the tool servers that may be used; all if absent. */
+  readonly servers?: readonly string[] | undefined
+  readonly limits: Partial<WorkspaceLimits>
+  readonly sandbox: Sandbox
+  readonly ttlMs: number
+  /** Called with the failure of the workspace, and with an error of its removal. */
+  readonly onError: (error: Error) => void
+}
+
+/** Files and shells of one attempt. Each is made at its first use, and none after the lease has ended. */
+export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' | 'task' | 'servers'> {
+  readonly openedAt: number
+  readonly expiresAt: number
+  /** Number of running calls. */
+  readonly running: number
+  /** The reason why it has ended, which also aborts its signal. */
+  readonly ended: TrainError | null
+  readonly signal: AbortSignal
+  /** Its places among the parsers of the server. */
+  readonly parserPlaces: Slots
+  workspace(): Promise<Workspace>
+  /** The shell of one agent's run. */
+  shell(session: string): Promise<Shell>
+  /** Begins a call and returns the function that ends it. The time of the lease begins again at both moments. */
+  use(): () => void
+  /** Runs work of the lease. Everything that the work begins belongs to the lease. */
+  work<Value>(work: () => Value): Value
+  /** Ends calls and processes, and removes files. Resolves when they are gone. The first reason is kept. */
+  end(reason: TrainError): Promise<void>
+}
+
+export function createLease({ id, rollout, attempt, task, servers, limits, sandbox, ttlMs, onError }: LeaseOptions): Lease {
+  const openedAt = Date.now()
+  let expiresAt = openedAt + ttlMs
+  let running = 0
+  let ended: TrainError | null = null
+  let gone: Promise<void> | null = null
+  const ending = new AbortController()
+  let opened: Promise<Workspace> | null = null
+  const shells = new Map<string, Promise<Shell>>()
+
+  function workspace(): Promise<Workspace> {
+    if (ended) return Promise.reject(ended)
+    if (!opened) {
+      opened = lease
+        .work(() => sandbox.workspace({ limits }, ending.signal))
+        .catch((cause: unknown) => {
+          // The next call tries again to open the workspace.
+          opened = null
+          throw toTrainError(cause, 'ENVIRONMENT_START_FAILED')
+        })
+    }
+    return opened
+  }
+
+  const lease: Lease = {
+    id,
+    rollout,
+    attempt,
+    task,
+    servers,
+    openedAt,
+    get expiresAt() {
+      return expiresAt
+    },
+    get running() {
+      return running
+    },
+    get ended() {
+      return ended
+    },
+    signal: ending.signal,
+    parserPlaces: createSlots(maxParsers),
+    workspace,
+    shell(session) {
+      if (!shells.has(session) && shells.size >= maxShells)
+        return Promise.reject(new ToolError(`${maxShells} shells are open in this workspace already; go on in one of them.`))
+      const open = shells.get(session) ?? workspace().then((files) => files.shell(ending.signal))
+      shells.set(session, open)
+      open.catch(() => shells.delete(session))
+      return open
+    },
+    use() {
+      running++
+      expiresAt = Date.now() + ttlMs
+      return () => {
+        running--
+        expiresAt = Date.now() + ttlMs
+      }
+    },
+    work: (work) => working.run(lease, work),
+    end(reason) {
+      gone ??= (async () => {
+        ended = reason
+        if (reason.cause instanceof Error) onError(reason.cause)
+        ending.abort(reason)
+        const files = await opened?.catch(() => null)
+        opened = null
+        shells.clear()
+        await files?.close().catch(onError)
+      })()
+      return gone
+    },
+  }
+  return lease
+}

@@ -1,0 +1,263 @@
+import { randomBytes } from 'node:crypto'
+import {
+  type ByteStream,
+  type CommandResult,
+  createWaitingLine,
+  type Program,
+  type Shell,
+  ToolError,
+  TrainError,
+  type Workspace,
+} from '@aworld-train/core'
+
+import { BoundedOutput } from '../bounded-output.ts'
+import { openBashShell } from './bash-shell.ts'
+import { type Jail, type JailEnd, type JailParts, startFailure, startJail } from './jail.ts'
+import { createMemoryWatch } from './memory-watch.ts'
+import { descendantsOf } from './processes.ts'
+import type { Room } from './room.ts'
+import { fileError, getScript, putScript, toJailPath } from './workspace-files.ts'
+
+/** Most programs that run at once, without shells. Others wait. */
+const programsAtOnce = 8
+/** Processes that hold the jail of a shell, and its bash. They are added to the workspace's number. */
+const processesOfShell = 4
+const fileTimeoutMs = 60_000
+/** A client's data arrives as fast as the client sends it. The server limits the time of a request to 300 s. */
+const streamTimeoutMs = 330_000
+
+const isStream = (input: string | Uint8Array | ByteStream): input is ByteStream => typeof input === 'object' && 'chunks' in input
+
+/** Quotes a word of a script, whatever characters it has. */
+const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`
+
+/** Most bytes that wait for a program to read them. */
+const bufferedBytes = 2 ** 20
+
+/**
+ * Writes to the standard input of a jail as fast as it is read, until either ends. Resolves to the error of the chunks, if there is one.
+ */
+async function feed({ stdin, ended }: Jail, chunks: AsyncIterable<Uint8Array>): Promise<unknown> {
+  const iterator = chunks[Symbol.asyncIterator]()
+  const over = ended.then(() => null)
+  const closed = new Promise((resolve) => stdin.once('close', resolve))
+  try {
+    for (let next = await Promise.race([iterator.next(), over]); next && !next.done; next = await Promise.race([iterator.next(), over])) {
+      stdin.write(next.value)
+      if (stdin.writableLength > bufferedBytes) await Promise.race([new Promise((resolve) => stdin.once('drain', resolve)), closed, over])
+    }
+    return undefined
+  } catch (error) {
+    return error
+  } finally {
+    stdin.end()
+    iterator.return?.()?.catch(() => {})
+  }
+}
+
+export interface RoomWorkspace extends Workspace {
+  /** Whether it was ended from outside. */
+  hasDied(): boolean
+}
+
+/**
+ * A workspace in a room that was opened for it, with the jail of its first program. Its memory is watched if no control group counts it.
+ */
+export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: JailParts, memoryIsCounted: boolean): RoomWorkspace {
+  const { limits } = room
+  const line = createWaitingLine<undefined, undefined>()
+  const running = new Set<Jail>()
+  const shells = new Set<Shell>()
+  const processes = () => [...running].flatMap((jail) => descendantsOf(jail.pid))
+  const watch = memoryIsCounted ? undefined : createMemoryWatch(processes, limits.memoryBytes)
+  const watched = <Value>(work: Promise<Value>) => watch?.during(work) ?? work
+  let programs = 0
+  let closing: Promise<void> | undefined
+  let dead = false
+  let fault: unknown
+
+  const hasDied = () => dead || room.hasDied()
+  function check(): void {
+    if (closing) throw new ToolError('The workspace is closed.')
+    if (hasDied()) throw death()
+  }
+  const death = () => new TrainError('TOOL_SERVER_DIED', 'The jail of the workspace died; its files and shells are gone.', { cause: fault })
+
+  /** Wraps a callback of a stream. Its error would otherwise be one of this whole process; so it ends only the workspace. */
+  function contained<Input>(callback: (input: Input) => void): (input: Input) => void {
+    return (input) => {
+      try {
+        callback(input)
+      } catch (cause) {
+        fault = cause
+        void died()
+      }
+    }
+  }
+
+  async function begin(starting = startJail({ ...room, room }, parts)): Promise<Jail> {
+    const jail = await starting
+    running.add(jail)
+    jail.ended.then(() => running.delete(jail))
+    if (closing || dead) void jail.kill()
+    return jail
+  }
+
+  /** Jail of the first program, which is started in advance. */
+  let first: Promise<Jail | undefined> | undefined = begin(firstJail).catch(() => undefined)
+
+  async function start(): Promise<Jail> {
+    check()
+    const early = first
+    first = undefined
+    const jail = await early
+    if (jail && !jail.hasEnded()) return jail
+    try {
+      return await begin()
+    } catch (error) {
+      check()
+      throw error
+    }
+  }
+
+  /** Handles a jail that was ended from outside or ended with its room: nothing of the workspace goes on. */
+  async function died(): Promise<Error> {
+    if (closing) return new ToolError('The workspace is closed.')
+    dead = true
+    for (const jail of running) void jail.kill()
+    return death()
+  }
+
+  interface Run {
+    readonly end: JailEnd
+    readonly timedOut: boolean
+    readonly errors: string
+  }
+
+  /** Runs a script of bash to its end, and hands its output on as it comes. */
+  async function run(
+    script: string,
+    input: string | Uint8Array | ByteStream,
+    timeoutMs: number,
+    signal: AbortSignal,
+    onOutput: (chunk: Buffer) => void,
+    stop: (jail: Jail) => unknown = (jail) => jail.kill(),
+  ): Promise<Run> {
+    check()
+    if (programs >= programsAtOnce) await line.wait(undefined, signal)
+    else programs++
+    try {
+      signal.throwIfAborted()
+      const jail = await start()
+      let timedOut = false
+      const onAbort = () => stop(jail)
+      const timer = setTimeout(() => {
+        timedOut = true
+        void jail.kill()
+      }, timeoutMs)
+      signal.addEventListener('abort', onAbort, { once: true })
+      if (signal.aborted) onAbort()
+      try {
+        jail.output.on('data', contained(onOutput))
+        // Bash reads its script one character at a time, and nothing beyond it.
+        jail.stdin.write(`${script}\n`)
+        let feeding: Promise<unknown> | undefined
+        if (isStream(input)) feeding = feed(jail, input.chunks)
+        else jail.stdin.end(input)
+        const [end, cut] = await Promise.all([jail.ended, feeding, new Promise((resolve) => jail.output.once('close', resolve))])
+        signal.throwIfAborted()
+        if (cut !== undefined && !timedOut) throw cut
+        if (end.signal && !timedOut) throw await died()
+        check()
+        if (!timedOut && !(await jail.stands)) throw startFailure(jail.errors())
+        return { end, timedOut, errors: jail.errors() }
+      } finally {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', onAbort)
+      }
+    } finally {
+      if (line.size() > 0) line.admit(undefined)
+      else programs--
+    }
+  }
+
+  /** Runs a script on a file, and keeps all of its output. */
+  async function onFile(
+    script: string,
+    path: string,
+    args: readonly string[],
+    input: Uint8Array | ByteStream,
+    signal: AbortSignal,
+  ): Promise<Buffer> {
+    const chunks: Buffer[] = []
+    const words = [toJailPath(path), ...args].map(quoted).join(' ')
+    const timeoutMs = isStream(input) ? streamTimeoutMs : fileTimeoutMs
+    const { end, timedOut, errors } = await run(
+      `{ set -- ${words}; ${script}; exit; }`,
+      input,
+      timeoutMs,
+      signal,
+      (chunk) => chunks.push(chunk),
+      // The script notices that its input was cut off, and removes what it has written.
+      ({ stdin }) => stdin.destroy(),
+    )
+    if (timedOut) throw new ToolError(`Reading or writing ${JSON.stringify(path)} took longer than ${timeoutMs / 1000} s.`)
+    if (end.exitCode !== 0) throw fileError(path, end.exitCode, errors)
+    return Buffer.concat(chunks)
+  }
+
+  /** Takes the processes of a closed shell from the group, unless the workspace closes and its group goes too. */
+  function leave(): void {
+    if (!closing) room.cgroup.allow(-processesOfShell)
+  }
+
+  return {
+    hasDied,
+    async run({ command, stdin, timeoutMs }: Program, signal): Promise<CommandResult> {
+      if (command.some((word) => word.includes('\0'))) throw new ToolError('An argument cannot hold a NUL character.')
+      const output = new BoundedOutput(limits.outputBytes)
+      const script = `ulimit -u ${limits.processes}; exec ${command.map(quoted).join(' ')} 2>&1 ${stdin === undefined ? '</dev/null' : ''}`
+      const { end, timedOut } = await watched(run(script, stdin ?? '', timeoutMs, signal, (chunk) => output.add(chunk)))
+      return { exitCode: timedOut ? 124 : end.exitCode, ...output.take(), timedOut }
+    },
+    async shell(signal) {
+      check()
+      room.cgroup.allow(processesOfShell)
+      const opening = openBashShell({ start, died, contained, outputBytes: limits.outputBytes, processes: limits.processes }, signal)
+      const shell = await opening.catch((error: unknown) => {
+        leave()
+        throw error
+      })
+      shells.add(shell)
+      return {
+        execute: async (command, timeoutMs, signal) => {
+          check()
+          const result = await watched(shell.execute(command, timeoutMs, signal))
+          if (dead) throw death()
+          return result
+        },
+        async close() {
+          await shell.close()
+          if (shells.delete(shell)) leave()
+        },
+      }
+    },
+    async put(path, bytes, signal) {
+      const size = isStream(bytes) ? bytes.size : bytes.length
+      await onFile(putScript, path, [`.put-${randomBytes(8).toString('hex')}`, String(size)], bytes, signal)
+    },
+    async get(path, maxBytes, signal) {
+      const bytes = await onFile(getScript, path, [String(maxBytes + 1)], Buffer.alloc(0), signal)
+      if (bytes.length > maxBytes) throw new ToolError(`${JSON.stringify(path)} is larger than ${maxBytes} bytes.`)
+      return bytes
+    },
+    close() {
+      closing ??= (async () => {
+        await room.close()
+        await first
+        await Promise.allSettled([...running].map((jail) => jail.ended))
+      })()
+      return closing
+    },
+  }
+}

@@ -1,0 +1,128 @@
+import { posix } from 'node:path'
+import { errorMessage, ToolError } from '@aworld-train/core'
+
+import { type FileContent, InMemoryFs } from 'just-bash'
+import { BoundedOutput } from '../bounded-output.ts'
+import { isStopped } from './stop-signal.ts'
+
+const root = '/workspace'
+
+interface CommandOutput {
+  readonly output: BoundedOutput
+  readonly stop: () => Int32Array | undefined
+}
+
+/** Files of a workspace in memory, and outputs of its commands, which are files that keep only their beginning and their end. */
+export class WorkspaceFiles extends InMemoryFs {
+  readonly #outputs = new Map<string, CommandOutput>()
+  readonly #outputBytes: number
+  #nextOutput = 0
+
+  constructor(limits: { readonly diskBytes: number; readonly outputBytes: number }) {
+    super(undefined, { maxTotalBytes: limits.diskBytes })
+    this.#outputBytes = limits.outputBytes
+    for (const folder of [root, '/tmp', '/usr/bin', '/bin', '/dev']) this.mkdirSync(folder, { recursive: true })
+  }
+
+  /** Text written after `stop` is the simulation's remark on the stop, and is left out. */
+  openOutput(stop: CommandOutput['stop']): { readonly path: string; readonly output: BoundedOutput } {
+    const path = `/dev/output${++this.#nextOutput}`
+    const output = new BoundedOutput(this.#outputBytes)
+    this.#outputs.set(path, { output, stop })
+    return { path, output }
+  }
+
+  closeOutput(path: string): void {
+    this.#outputs.delete(path)
+  }
+
+  override async appendFile(...[path, content, options]: Parameters<InMemoryFs['appendFile']>): Promise<void> {
+    const file = this.#outputs.get(path)
+    if (path === '/dev/null') return
+    if (!file) return super.appendFile(path, content, options)
+    if (!isStopped(file.stop())) file.output.add(toBytes(content, typeof options === 'string' ? options : options?.encoding))
+  }
+
+  override async writeFile(...[path, content, options]: Parameters<InMemoryFs['writeFile']>): Promise<void> {
+    if (path !== '/dev/null') await super.writeFile(path, content, options)
+  }
+
+  override async readFile(...[path, options]: Parameters<InMemoryFs['readFile']>): Promise<string> {
+    refuseEndless(path)
+    return super.readFile(path, options)
+  }
+
+  override async readFileBytes(path: string): ReturnType<InMemoryFs['readFileBytes']> {
+    refuseEndless(path)
+    return super.readFileBytes(path)
+  }
+
+  override async readFileBuffer(path: string): Promise<Uint8Array> {
+    refuseEndless(path)
+    return super.readFileBuffer(path)
+  }
+
+  async put(path: string, bytes: Uint8Array): Promise<void> {
+    const place = await this.#place(path)
+    try {
+      if (await this.exists(place)) {
+        const { isFile } = await this.stat(place)
+        if (!isFile) throw new ToolError(`"${path}" is no file.`)
+      }
+      await this.mkdir(posix.dirname(place), { recursive: true })
+      await this.writeFile(place, bytes)
+    } catch (error) {
+      throw toToolError(error, path)
+    }
+  }
+
+  async get(path: string, maxBytes: number): Promise<Uint8Array> {
+    const place = await this.#place(path)
+    if (!(await this.exists(place))) throw new ToolError(`There is no file "${path}".`)
+    try {
+      const { isFile, size } = await this.stat(place)
+      if (!isFile) throw new ToolError(`"${path}" is no file.`)
+      if (size > maxBytes) throw new ToolError(`"${path}" has ${size} bytes; at most ${maxBytes} can be read.`)
+      return await this.readFileBuffer(place)
+    } catch (error) {
+      throw toToolError(error, path)
+    }
+  }
+
+  /** Returns the absolute path. No link on its way may lead out of the workspace. */
+  async #place(path: string): Promise<string> {
+    const absolute = posix.resolve(root, path)
+    if (path.includes('\0') || !isInside(absolute)) throw outside(path)
+    for (let ancestor = absolute; ancestor !== root; ancestor = posix.dirname(ancestor)) {
+      const stat = await this.lstat(ancestor).catch(() => null)
+      if (stat === null) continue
+      const real = await this.realpath(ancestor).catch(() => null)
+      if (real === null || (real !== root && !isInside(real))) throw outside(path)
+      break
+    }
+    return absolute
+  }
+}
+
+/** Refuses files without an end, which the simulation would have as empty ones. */
+function refuseEndless(path: string): void {
+  if (/^\/dev\/(?:zero|full|u?random)$/.test(path)) throw new Error(`EOPNOTSUPP: ${path} has no end, and is not simulated`)
+}
+
+const isInside = (path: string) => path.startsWith(`${root}/`)
+
+const outside = (path: string) => new ToolError(`${JSON.stringify(path)} is outside of ${root}.`)
+
+function toToolError(error: unknown, path: string): ToolError {
+  if (error instanceof ToolError) return error
+  const message = errorMessage(error)
+  if (message.startsWith('ENOSPC')) return new ToolError(`"${path}" does not fit: the workspace is full. Delete files that are not needed.`)
+  if (/^E(?:NOTDIR|EXIST)/.test(message)) return new ToolError(`"${path}" is no file: a part of its path is a file.`)
+  return new ToolError(`"${path}" cannot be opened: ${message}`)
+}
+
+/** Text of a command is UTF-8, or has one character for each byte. */
+function toBytes(content: FileContent, encoding: string | null | undefined): Buffer {
+  if (typeof content !== 'string') return Buffer.from(content)
+  return Buffer.from(content, encoding === 'binary' || encoding === 'latin1' ? 'latin1' : 'utf8')
+}

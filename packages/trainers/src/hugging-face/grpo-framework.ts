@@ -1,0 +1,62 @@
+import type { KeyTree } from '@aworld-train/training'
+import type { z } from 'zod'
+import type { ConfigurationAnswer } from '../shared/process/ask-configuration.ts'
+import type { ModuleSettings } from '../shared/training/module-config.ts'
+
+/** A framework whose keys are those of transformers' TrainingArguments and of a GRPOConfig, with its differences. */
+export interface GrpoFramework<Settings extends ModuleSettings> {
+  /** As in `trainEngineName`. */
+  readonly name: string
+  /** Name for people. */
+  readonly title: string
+  readonly settings: z.ZodObject & z.ZodType<Settings>
+  /** Its default of `per_device_train_batch_size`. */
+  readonly batchRows: number
+  /** The key that keeps it from shuffling tasks by itself. */
+  readonly shuffleKey: string
+  /** The key for the part of all steps in which the learning rate rises. */
+  readonly warmupFractionKey: string
+  /** The key of an entropy term; `null` if there is none. */
+  readonly entropyKey: string | null
+  /** Keys that make every rollout's baseline the mean of the others; `null` if it cannot do that. */
+  readonly leaveOneOut: KeyTree | null
+  /** A section of it that is no field of the trainer's configuration, such as that of an adapter; `null` for none. */
+  readonly section: string | null
+  /** Adds the defaults that a group needs to its fields. */
+  complete?(fields: KeyTree): KeyTree
+  /** Notes on effects of its fields that a user may not expect. `parts` is the number of updates of one pass over a batch. */
+  notesOf?(fields: KeyTree, parts: number): readonly string[]
+  /** Has the installed classes read a configuration. */
+  ask(question: GrpoQuestion, options: { readonly python: string; readonly signal?: AbortSignal | undefined }): Promise<ConfigurationAnswer>
+}
+
+export interface GrpoQuestion {
+  readonly configuration: KeyTree
+  readonly section: KeyTree | null
+  /** A folder or a name on a hub; `null` if none is named. */
+  readonly model: string | null
+  /** Keys of ours that an unknown key may be meant for. */
+  readonly names?: readonly string[] | undefined
+}
+
+/** Prompts of one generation of rollouts, and the number of updates that train it. */
+export function generationOf(
+  fields: KeyTree,
+  { batchRows }: { readonly batchRows: number },
+): { readonly prompts: number; readonly updates: number } {
+  const accumulated = numberAt(fields, 'gradient_accumulation_steps', 1)
+  const batch = numberAt(fields, 'per_device_train_batch_size', batchRows)
+  const perGeneration = numberAt(fields, 'steps_per_generation', numberAt(fields, 'generation_batch_size', batch * accumulated) / batch)
+  return {
+    prompts: (batch * perGeneration) / numberAt(fields, 'num_generations', 8),
+    updates: (numberAt(fields, 'num_iterations', 1) * perGeneration) / accumulated,
+  }
+}
+
+/** The number in a field, or the framework's default. */
+export const numberAt = (fields: KeyTree, name: string, fallback: number) =>
+  typeof fields[name] === 'number' ? (fields[name] as number) : fallback
+
+/** Longest response of a row: the framework's field, or half of the context. */
+export const completionTokens = (fields: KeyTree, context: number | null): number =>
+  numberAt(fields, 'max_completion_length', context === null ? 256 : Math.floor(context / 2))

@@ -1,0 +1,77 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { ReadConfigOptions } from '@aworld-train/core'
+import { isTree, type KeyTree, ownKeysOf, readOwnConfig, readTrainerSource, setAt } from '@aworld-train/training'
+import { type ModuleConfig, type ModuleSettings, toModuleConfig } from '../shared/training/module-config.ts'
+import { completionTokens, type GrpoFramework, generationOf } from './grpo-framework.ts'
+import { renderGrpoTerms } from './grpo-terms.ts'
+
+/** A configuration in the framework's fields, in ours, or both. */
+export interface GrpoConfig<Settings extends ModuleSettings = ModuleSettings> extends ModuleConfig<Settings> {
+  /** The framework's section that is no field of the trainer's configuration; `null` if it is not written. */
+  readonly section: KeyTree | null
+}
+
+/**
+ * Reads a configuration in the framework's fields, in our keys, or both. The framework's fields win over ours. A `model` that is a name is
+ * ours.
+ */
+export async function readGrpoConfig<Settings extends ModuleSettings>(
+  source: unknown,
+  options: ReadConfigOptions,
+  framework: GrpoFramework<Settings>,
+): Promise<GrpoConfig<Settings>> {
+  const { baseDirectory, sections = [], overrides = {}, findPython, signal } = options
+  const { name, title, complete = (fields) => fields } = framework
+  const ownKeys = ownKeysOf(framework.settings)
+  const read = readTrainerSource(source, { name, title, sections, ownKeys, baseDirectory })
+  const { own: terms, directory } = read
+  const written = { ...read.fields }
+  const section = framework.section === null ? null : written[framework.section]
+  if (framework.section !== null) delete written[framework.section]
+  if (typeof terms['model'] === 'string') terms['model'] = { path: terms['model'] }
+  if (overrides.seed !== undefined) terms['seed'] = overrides.seed
+  if (overrides.model !== undefined) setAt(terms, ['model', 'path'], overrides.model)
+  // The caller's steps count the same unit as those of the configuration, whichever keys it uses.
+  if (overrides.steps !== undefined) {
+    setAt(terms, ['training', 'steps'], overrides.steps)
+    delete written['max_steps']
+  }
+  const own = readOwnConfig(framework.settings, terms)
+  const rendered = renderGrpoTerms(own.written, framework)
+  const batched = complete({ ...rendered.fields, ...written })
+  const { updates } = generationOf(batched, framework)
+  const steps = isTree(terms['training']) ? terms['training']['steps'] : null
+  const fields = { ...batched, ...(typeof steps === 'number' && { max_steps: Math.round(steps * updates) }), ...written }
+  const counted =
+    typeof steps === 'number' && updates > 1 && written['max_steps'] === undefined
+      ? [
+          `${title} counts updates: ${steps} steps, each a batch of rollouts trained in ${updates} updates, are ${fields['max_steps']} steps in its report.`,
+        ]
+      : []
+  const python = (await findPython?.(own.settings.python)) ?? null
+  const question = {
+    configuration: fields,
+    section: isTree(section) ? section : null,
+    model: modelOf(directory, own.settings.model.path),
+    names: [...ownKeys, ...sections],
+  }
+  const config = toModuleConfig({
+    title,
+    source: read,
+    own,
+    fields,
+    responseTokens: completionTokens,
+    answer: python === null ? null : await framework.ask(question, { python, signal }),
+    identity: framework.section === null ? [] : [question.section],
+    notes: [...counted, ...rendered.notes],
+    problems: rendered.problems,
+  })
+  return { ...config, section: question.section }
+}
+
+/** The path of a model's folder, or a name on a hub as it is. */
+function modelOf(directory: string, model: string | null): string | null {
+  const folder = model && resolve(directory, model)
+  return folder && existsSync(folder) ? folder : model
+}

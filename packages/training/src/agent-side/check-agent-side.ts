@@ -1,0 +1,34 @@
+import type { LauncherEngine } from '@aworld-train/core'
+import type { LocalConfig } from '../config/local-config.ts'
+import { checkExecutor } from '../executor/check-executor.ts'
+import type { LoadedAgent } from '../inputs/loaded-agent.ts'
+import type { ProblemCollection } from '../preflight/collect-problems.ts'
+import { checkModels, policyName } from './check-models.ts'
+import { checkRecordings } from './frozen-routes.ts'
+
+export interface AgentSideCheck {
+  readonly agent: LoadedAgent
+  readonly settings: Pick<LocalConfig, 'models' | 'executor' | 'gateway'>
+  /** Sections of the configuration that could not be read. What depends on them is not checked. */
+  readonly failed: ReadonlySet<string>
+  /** Folder of the policy; `null` if the warm-up makes it, and absent if it is not known. */
+  readonly model: string | null | undefined
+  /** Folder that paths of the configuration are relative to. */
+  readonly directory: string
+  /** Engines beside `local` that start workers. */
+  readonly engines: readonly LauncherEngine[]
+}
+
+/** Adds every problem that would keep an agent from its models or from the processes that are to run it. */
+export async function checkAgentSide(
+  { attempt }: Pick<ProblemCollection, 'attempt'>,
+  { agent, settings: { models, executor, gateway }, failed, model, directory, engines }: AgentSideCheck,
+): Promise<void> {
+  if (!failed.has('models')) {
+    if (model !== undefined)
+      await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(models), policy: policyName(model) }))
+    await attempt(() => checkRecordings(models, agent.directory))
+  }
+  if (!failed.has('executor') && !failed.has('gateway'))
+    await attempt(() => checkExecutor({ settings: executor, agent, engines, directory, listeners: { gateway } }))
+}

@@ -1,0 +1,65 @@
+import type { AgentProgram, RunEvent } from '@aworld-train/core'
+import { createGateway, type Gateway, type GatewayOptions, type TokenRoute } from '@aworld-train/gateway'
+import type { Registry } from 'prom-client'
+import { type CallSettings, callSettingsOf } from '../config/call-settings.ts'
+import type { FrozenModelSettings } from '../config/frozen-model.ts'
+import type { LocalConfig } from '../config/local-config.ts'
+import { checkModels } from './check-models.ts'
+import { toFrozenRoutes } from './frozen-routes.ts'
+
+/** The address that a gateway of a training listens on, and the one that others reach it by. */
+export type Listener = Pick<GatewayOptions, 'host' | 'tls' | 'insecure' | 'publicUrl'>
+
+export interface PolicyGatewayOptions {
+  /** The policy, and the name that agents know it by. */
+  readonly policy: TokenRoute
+  readonly name: string
+  /** Models that are not trained; their relative files are found in `directory`. */
+  readonly models: Readonly<Record<string, FrozenModelSettings>>
+  readonly directory: string
+  readonly seed: number
+  /** Treatment of the calls of agents. */
+  readonly calls: CallSettings
+  readonly agents: AgentProgram['agents']
+  readonly onEvent: (event: RunEvent) => void
+  /** Default: any free port. */
+  readonly port?: number | undefined
+  /** Default: loopback. */
+  readonly listener?: Listener | undefined
+  /** Metrics that the gateway shows beside its own. */
+  readonly registry?: Registry | undefined
+}
+
+/** The settings of a configuration for the prompts and answers of its policy. */
+export const routeSettings = ({
+  model: { maxPromptBytes },
+  toolAnswers,
+  agent: { malformedCalls },
+}: Pick<LocalConfig, 'model' | 'toolAnswers' | 'agent'>): Pick<TokenRoute, 'maxPromptBytes' | 'toolAnswers' | 'malformedCalls'> => ({
+  maxPromptBytes,
+  toolAnswers,
+  malformedCalls,
+})
+
+/** Opens the gateway of a trained policy; `stack` closes it. Throws CONFIG_INVALID for models that nobody serves. */
+export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {
+  const { policy, name, models, directory, seed, calls, agents, onEvent, port, listener, registry } = options
+  const frozen = toFrozenRoutes(models, directory)
+  checkModels(agents, { frozen: Object.keys(frozen), policy: name })
+  return stack.adopt(
+    await createGateway({
+      models: { ...frozen, [name]: policy },
+      defaultModel: name,
+      // An agent of any framework asks for the model that it was written for; that name stands for the policy. With several models, names
+      // must be right.
+      aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
+      seed,
+      ...callSettingsOf(calls),
+      ...listener,
+      port,
+      registry,
+      onWarning: ({ code, message }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message }),
+    }),
+    (each) => each.close(),
+  )
+}

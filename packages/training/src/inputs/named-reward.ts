@@ -1,0 +1,48 @@
+import { resolve } from 'node:path'
+import { TrainError } from '@aworld-train/core'
+import { createReward, type RewardSource } from '../reward/create-reward.ts'
+
+export interface NamedReward {
+  readonly source: RewardSource
+  /** Folder that a path is relative to. */
+  readonly directory: string
+}
+
+export interface RewardNames {
+  readonly reward: RewardSource | undefined
+  readonly baseDirectory: string
+  /** The file that the configuration names, and the function in it. */
+  readonly path: string | null
+  readonly name: string | null
+  readonly configDirectory: string
+  /** Interpreter for a reward in Python, if it is not the default one. */
+  readonly python?: string | undefined
+}
+
+/**
+ * Finds the reward of an option or the configuration, and tries it once if the configuration names it; `null` if neither has one. Throws
+ * CONFIG_INVALID for two that differ.
+ */
+export async function findReward({ reward, baseDirectory, path, name, configDirectory, python }: RewardNames): Promise<NamedReward | null> {
+  const named = path === null ? undefined : `${resolve(configDirectory, path)}${name === null ? '' : `#${name}`}`
+  if (reward !== undefined && named !== undefined && wholePath(reward, baseDirectory) !== named) {
+    throw new TrainError('CONFIG_INVALID', 'rewardFunc and reward.path of the configuration are two different rewards; keep one.')
+  }
+  if (reward !== undefined) return { source: reward, directory: baseDirectory }
+  if (named === undefined) return null
+  await tryReward(named, configDirectory, python)
+  return { source: named, directory: configDirectory }
+}
+
+/** A reward by its absolute path, so that `./reward.ts#score` and `/project/reward.ts#score` are equal. */
+function wholePath(reward: RewardSource, directory: string): RewardSource {
+  if (typeof reward !== 'string') return reward
+  const hash = reward.lastIndexOf('#')
+  return hash < 0 ? resolve(directory, reward) : `${resolve(directory, reward.slice(0, hash))}${reward.slice(hash)}`
+}
+
+/** Loads the reward once. Throws the error of the loading. */
+export async function tryReward(source: RewardSource, directory: string, python?: string): Promise<void> {
+  const reward = await createReward(source, { baseDirectory: directory, python })
+  await reward.close()
+}
