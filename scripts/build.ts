@@ -36,7 +36,7 @@ for (const [folder, { dependencies, peerDependencies }] of manifests) {
       tsBuildInfoFile: `./${folder}.tsbuildinfo`,
     },
     include: ['', '/**/*.json'].map((pattern) => `../../packages/${folder}/src${pattern}`),
-    exclude: ['**/*.test.ts', '**/*.test-support.ts', '**/stand-in.ts', 'testing', 'goldens'].map(
+    exclude: ['**/*.test.ts', '**/*.test-support.ts', '**/stand-in.ts', '**/testing', '**/goldens'].map(
       (pattern) => `../../packages/${folder}/src/${pattern}`,
     ),
     references: references.map((each) => ({ path: `./${each}.json` })),

@@ -190,7 +190,7 @@ function newestChange(folder) {
   return newest
 }
 
-const engine = join(root, 'packages', 'engine-local')
+const engine = join(root, 'packages', 'engines')
 const kernelScript = join(engine, 'scripts', 'build-kernels.mjs')
 const kernelStamp = join(engine, 'dist', 'kernels', 'stamp')
 

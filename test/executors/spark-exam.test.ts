@@ -24,7 +24,7 @@ describeExecutor(
       not: { drain: 'Spark cancels the task of a worker that is to leave; what it has begins anew elsewhere' },
       async killLauncher() {
         const children = await readFile(`/proc/self/task/${process.pid}/children`, 'utf8')
-        const drivers = await findProcesses((command) => command.includes('executor-spark/python/launch.py'))
+        const drivers = await findProcesses((command) => command.includes('executors/python/spark/launch.py'))
         for (const pid of drivers) if (children.split(' ').includes(String(pid))) process.kill(pid, 'SIGKILL')
       },
     },

@@ -117,7 +117,7 @@ describe('the packages, packed and installed in an empty folder', () => {
       expect(names).toContain('LICENSE')
       expect(JSON.stringify(readManifest(path).exports)).not.toContain('source')
     }
-    const kernels = join(project, 'node_modules', '@aworld-train', 'engine-local', 'dist', 'kernels')
+    const kernels = join(project, 'node_modules', '@aworld-train', 'engines', 'dist', 'kernels')
     expect(readdirSync(kernels).filter((name) => name.endsWith('.wasm'))).toEqual(['plain.wasm', 'relaxed.wasm'])
   })
 

@@ -132,12 +132,14 @@ test.each(Object.keys(ownLoops) as ('local' | 'tinker' | 'own')[])('our own loop
 
 test('the sources of the trainer in the box name every setting that it reads', () => {
   const packages = fileURLToPath(new URL('../../', import.meta.url))
-  const sources = ['training/src/loop', 'training/src/reward', 'rollout/src', 'gateway/src', 'run/src', 'aworld-train/src'].flatMap(
-    (folder) =>
+  const sources = ['agent-side', 'directory', 'events', 'executor', 'inputs', 'loop', 'preflight', 'reward']
+    .map((room) => `training/src/${room}`)
+    .concat('rollout/src', 'gateway/src', 'aworld-train/src')
+    .flatMap((folder) =>
       readdirSync(join(packages, folder), { recursive: true, encoding: 'utf8' })
-        .filter((file) => file.endsWith('.ts') && !/\.test\.|setting-terms|^trainer-|hugging-face|testing/.test(file))
+        .filter((file) => file.endsWith('.ts') && !/\.test\.|setting-terms|testing/.test(file))
         .map((file) => readFileSync(join(packages, folder, file), 'utf8')),
-  )
+    )
   const words = new Set(sources.flatMap((source) => source.match(/\w+/g) ?? []))
   expect(names.filter((name) => settingTerms[name].local === 'read' && !words.has(name.split('.').at(-1)!))).toEqual([])
 })

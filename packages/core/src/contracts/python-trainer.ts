@@ -5,9 +5,8 @@ import type { TrainerFacts } from './trainer-facts.ts'
 import type { TrainerPython } from './trainer-python.ts'
 
 /**
- * A framework of Python that trains and submits rollouts over the channel, with only what is specific to it. The shared parts are in the
- * packages `python-bridge` (finding and making its Python, its guarded process) and `run` (checks, run directory, side of the agent, steps,
- * ledger, report). `Settings` are ours. `Config` and `Plan` may hold more than their users here know.
+ * A framework of Python that trains and submits rollouts over the channel, with only what is specific to it. `trainers/src/shared` has what
+ * all of them share: finding and making a Python, the guarded process, checks, steps, ledger, report. `Settings` are ours. `Config` and `Plan` may hold more than their users here know.
  */
 export interface PythonTrainer<
   Settings = unknown,

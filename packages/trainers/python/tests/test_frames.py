@@ -8,7 +8,7 @@ from aworld_train_bridge.frames import decode_frame, encode_frame, float32, int3
 
 ARRAYS = {"ids": int32([1, -2, 2**31 - 1]), "mask": uint8([1, 0, 1, 1, 0]), "logprobs": float32([-0.5, 0.0, -1e-30]), "none": int32([])}
 TYPES = {"i": "int32", "f": "float32", "B": "uint8"}
-CORPUS = Path(__file__).parents[3] / "protocol" / "corpus" / "channel"
+CORPUS = Path(__file__).parents[3] / "core" / "corpus" / "channel"
 
 
 class FramesTest(unittest.TestCase):

@@ -102,7 +102,7 @@ describe('run.sh', () => {
       AWORLD_TRAIN_INCARNATION: expect.stringMatching(/^[\w-]{16,}$/),
       AWORLD_TRAIN_CHANNEL_TOKEN_FILE: `${path}/channel.token`,
       VERL_USE_EXTERNAL_MODULES: 'aworld_train_bridge.verl.plugin',
-      PYTHONPATH: expect.stringContaining('python-bridge'),
+      PYTHONPATH: expect.stringContaining('trainers/python'),
     })
     expect(readFileSync(join(path, 'channel.token'), 'utf8')).toBe('secret')
     expect(statSync(join(path, 'channel.token')).mode & 0o077).toBe(0)

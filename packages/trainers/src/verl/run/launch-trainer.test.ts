@@ -139,7 +139,7 @@ it('leaves nothing behind when Node is killed', async () => {
   const { path } = prepare([])
   const start = startOf(path, { environment: {}, inherited: process.env }, ['python3', script, 'child=1', 'deaf=1', 'hang=1'])
   const program = `
-    import { launchTrainer } from '@aworld-train/trainers/shared'
+    import { launchTrainer } from ${JSON.stringify(new URL('../../shared/process/launch-trainer.ts', import.meta.url))}
     await launchTrainer({ ...${JSON.stringify(start)}, console: { read() {}, failure: () => null }, python: 'python3',
       deadlines: { interruptMs: 200, terminateMs: 200, graceMs: 100 }, onLine: (line) => console.log(line) })`
   const node = spawn(process.execPath, ['--input-type=module', '-e', program], {
