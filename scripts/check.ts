@@ -1,4 +1,4 @@
-// Lint, types, generated files, topology and public names.
+// Lint, types, exports that nobody imports, generated files, topology and public names.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -9,6 +9,7 @@ const checks: readonly (readonly [name: string, args: readonly string[]])[] = [
   ['lint', ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.']],
   ['types', ['node_modules/typescript/bin/tsc', '-p', '.']],
   ['types of the page', ['node_modules/typescript/bin/tsc', '-p', 'packages/dashboard/page']],
+  ['exports that nobody imports', ['node_modules/knip/bin/knip.js', '--no-progress', '--no-config-hints']],
   ['generated files', ['scripts/generate.ts', '--check']],
   [
     'topology and public names',

@@ -96,7 +96,7 @@ function describeIssues(error: z.ZodError): string {
 }
 
 /** Turns a function's return value into the text that the model sees. */
-export function toToolResult(value: unknown): ToolResult {
+function toToolResult(value: unknown): ToolResult {
   if (typeof value === 'string') return { content: value, isError: false }
   const result = ToolResult.safeParse(value)
   if (result.success) return result.data

@@ -8,7 +8,7 @@ export interface HttpRuns {
 }
 
 /** The error that a server answered with. */
-export class DashboardError extends Error {
+class DashboardError extends Error {
   readonly code: string
 
   constructor(code: string, message: string) {

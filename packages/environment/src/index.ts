@@ -1,4 +1,4 @@
-export { type AgentToolEnv, type AgentToolEnvOptions, aworldToolServers, getAgentToolEnvAndServers } from './agent-tool-env.ts'
+export { aworldToolServers, getAgentToolEnvAndServers } from './agent-tool-env.ts'
 export { connectionFileName, type EnvironmentConnection, environmentFolder, readConnection } from './connection-file.ts'
 export { createEnvironment } from './create-environment.ts'
 export type { EnvironmentOptions } from './environment-options.ts'

@@ -1,12 +1,4 @@
 export { keyProblem, pathProblem } from './fixed-addresses.ts'
 export { createGateway } from './gateway.ts'
-export type { ChatRoute, FrozenPrice, FrozenRoute, ModelRoute, TokenRoute, ToolAnswerCut } from './models/routes.ts'
-export {
-  defaultLimits,
-  type Gateway,
-  type GatewayLimits,
-  type GatewayLogger,
-  type GatewayOptions,
-  type GatewayWarning,
-  type PublishWeights,
-} from './options.ts'
+export type { FrozenRoute, ModelRoute, TokenRoute } from './models/routes.ts'
+export type { Gateway, GatewayOptions, PublishWeights } from './options.ts'

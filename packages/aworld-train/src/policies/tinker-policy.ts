@@ -78,7 +78,7 @@ export const tinkerPolicy: PolicyKind = {
 }
 
 /** The service of the settings or the environment. Throws CONFIG_INVALID if neither names one. */
-export function toTinkerService({ url, patienceMs, resultMs }: Pick<TinkerSettings, 'url' | 'patienceMs' | 'resultMs'>): TinkerService {
+function toTinkerService({ url, patienceMs, resultMs }: Pick<TinkerSettings, 'url' | 'patienceMs' | 'resultMs'>): TinkerService {
   const address = url ?? process.env['TINKER_BASE_URL']
   if (!address) {
     const message = 'There is no Tinker service; name its address in tinker.url or in TINKER_BASE_URL, such as http://127.0.0.1:8000.'

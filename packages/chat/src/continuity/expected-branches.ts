@@ -4,7 +4,7 @@ import type { TextTokenizer } from '../tokenizer.ts'
 import type { Conversation, HistoryMode, TemplateCheck, TemplateProbe } from '../types.ts'
 import { turnKind } from './marks.ts'
 
-export const historyModes = ['template', 'loop', 'as-sampled'] as const satisfies readonly HistoryMode[]
+const historyModes = ['template', 'loop', 'as-sampled'] as const satisfies readonly HistoryMode[]
 
 export interface BranchMeasurement {
   readonly tokenizer: TextTokenizer

@@ -26,7 +26,7 @@ const whole = (value: Value, fallback: number): number => (value === undefined |
 const textOf = (value: Value, fallback: string): string => (value === undefined ? fallback : pythonString(value))
 
 /** Filters of jinja2 and the `tojson` of transformers, by name. */
-export const filters: Readonly<Record<string, Filter>> = {
+const filters: Readonly<Record<string, Filter>> = {
   tojson: (operand, args, keywords) => (args.length === 0 && keywords.size === 0 ? pythonJson(operand) : dump(operand, args, keywords)),
   string: (operand) => pythonString(operand),
   safe: (operand) => operand,

@@ -16,7 +16,7 @@ const same: Test = (value, [other]) => equal(value, other)
 const contains: Test = (value, [container]) => operators['in']!(value, container) as boolean
 
 /** Tests of jinja2 by name, as used after `is` and in `select`. */
-export const tests: Readonly<Record<string, Test>> = {
+const tests: Readonly<Record<string, Test>> = {
   defined: (value) => value !== undefined,
   undefined: (value) => value === undefined,
   none: (value) => value === null,

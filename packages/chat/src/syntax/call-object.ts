@@ -20,7 +20,7 @@ export function parseCallList(text: string): readonly ParsedCall[] | null {
 }
 
 /** The text itself if it is a JSON object, else `null`. */
-export function objectText(text: string): string | null {
+function objectText(text: string): string | null {
   return tryJson(text)?.kind === 'object' ? text.trim() : null
 }
 

@@ -211,7 +211,7 @@ export async function rowParser(name: string, special: boolean): Promise<RowPars
   }
 }
 
-export const someTools: readonly ToolDefinition[] = [{ name: 'f', parameters: {} }]
+const someTools: readonly ToolDefinition[] = [{ name: 'f', parameters: {} }]
 
 /** Ids that never form a special token. */
 function spell(tokenizer: TextTokenizer, text: string): number[] {

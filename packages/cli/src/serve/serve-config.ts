@@ -28,7 +28,7 @@ const listener = {
     ),
 }
 
-export const GatewaySettings = gatewayOfTraining.extend({
+const GatewaySettings = gatewayOfTraining.extend({
   ...listener,
   port: port.default(8080).describe('Port of the gateway. 0 takes any free one.'),
   publicUrl: gatewayOfTraining.shape.publicUrl.describe(
@@ -204,7 +204,7 @@ export type ServeModel = z.infer<typeof ServeModel>
 /** A model on servers of others. */
 export type RemoteModel = z.infer<typeof VllmModel> | z.infer<typeof SglangModel>
 
-export const ClientSettings = z.strictObject({
+const ClientSettings = z.strictObject({
   key: Secret.nullable()
     .default(null)
     .describe(
@@ -226,7 +226,7 @@ export const ClientSettings = z.strictObject({
     .describe('Turns of plain clients that stay in memory, so that a call can continue an earlier one. Beyond it a new record begins.'),
 })
 
-export const RolloutSettings = z.strictObject({
+const RolloutSettings = z.strictObject({
   ...listener,
   port: port.default(8090).describe('Port of the rollout service. 0 takes any free one.'),
   publicUrl: PublicUrl.nullable()
@@ -263,7 +263,7 @@ export const RolloutSettings = z.strictObject({
     .prefault({}),
 })
 
-export const EnvironmentSettings = z.strictObject({
+const EnvironmentSettings = z.strictObject({
   baseDirectory: z
     .string()
     .min(1)

@@ -13,8 +13,7 @@ const pollMs = 500
 /** How much longer than its pods' grace a deleted Job is waited for. */
 const removalMs = 60_000
 
-export const indexOf = ({ metadata }: KubernetesPod): number =>
-  Number(metadata?.annotations?.['batch.kubernetes.io/job-completion-index'] ?? -1)
+const indexOf = ({ metadata }: KubernetesPod): number => Number(metadata?.annotations?.['batch.kubernetes.io/job-completion-index'] ?? -1)
 const podsOf = (job: string) => `batch.kubernetes.io/job-name=${job}`
 
 /** Runs workers as the pods of an Indexed Job, which Kubernetes places and restarts. */

@@ -4,7 +4,7 @@ import type { KubernetesOptions } from './kubernetes-options.ts'
 /** Label of a Job that names the coordinator of its workers. */
 export const coordinatorLabel = 'aworld-train/coordinator'
 /** A worker's variable with the token of its coordinator. */
-export const tokenVariable = 'AWORLD_TRAIN_COORDINATOR_TOKEN'
+const tokenVariable = 'AWORLD_TRAIN_COORDINATOR_TOKEN'
 /** Key of the Job's Secret with that token. */
 export const tokenKey = 'token'
 

@@ -1,2 +1,2 @@
-export { createJobsApi, type JobSubmission, type JobsApi, type RayJob } from './jobs-api.ts'
+export { createJobsApi } from './jobs-api.ts'
 export { createRayLauncher, rayEngine } from './ray-launcher.ts'

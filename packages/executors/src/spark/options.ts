@@ -3,7 +3,7 @@ import { type LauncherSettings, TrainError } from '@aworld-train/core'
 import { z } from 'zod'
 
 /** `executor.options` of Spark. */
-export const SparkOptions = z.strictObject({
+const SparkOptions = z.strictObject({
   /** Python with PySpark, here and on the nodes. */
   python: z.string().min(1).default('python3'),
 })

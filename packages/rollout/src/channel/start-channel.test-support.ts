@@ -55,7 +55,7 @@ export const toTask: ToTask = ({ prompt, rewardModel }, { uid }) => ({
 })
 
 /** A gateway whose calls go to `engine` with made-up prompts. */
-export function engineGateway(engine: ChannelEngine): MemoryGateway {
+function engineGateway(engine: ChannelEngine): MemoryGateway {
   return memoryGateway((_, { rollout, attempt, sampling }) => ({
     content: 'sampled',
     generate: (promptTokenIds, agent, turn, signal) =>

@@ -44,7 +44,7 @@ export interface RolloutServiceLimits {
   readonly maxAttemptsOfRestarts: number
 }
 
-export const defaultServiceLimits: RolloutServiceLimits = {
+const defaultServiceLimits: RolloutServiceLimits = {
   maxQueuedBytes: 1024 ** 3,
   maxRemembered: 10_000,
   maxKeptEvents: 10_000,

@@ -26,7 +26,7 @@ export type Normalization = number | 'leave-one-out'
  * (reward - mean) / (standard deviation of n - 1 + epsilon) over a group (GRPO, arXiv 2402.03300), or
  * reward - mean of the others (RLOO, arXiv 2402.14740).
  */
-export function expectedAdvantage(reward: number, rewards: readonly number[], normalization: Normalization): number {
+function expectedAdvantage(reward: number, rewards: readonly number[], normalization: Normalization): number {
   const total = rewards.reduce((sum, each) => sum + each, 0)
   if (normalization === 'leave-one-out') return reward - (total - reward) / (rewards.length - 1)
   const mean = total / rewards.length

@@ -215,5 +215,3 @@ export function createTape() {
     },
   }
 }
-
-export type Tape = ReturnType<typeof createTape>

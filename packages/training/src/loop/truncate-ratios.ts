@@ -1,7 +1,7 @@
 import type { TrainingSample } from '@aworld-train/core'
 
 /** The greatest ratio that a token of earlier weights may have at the start of a step's updates. */
-export const greatestRatio = 2
+const greatestRatio = 2
 
 export interface TruncatedSamples {
   readonly samples: readonly TrainingSample[]

@@ -43,4 +43,4 @@ export function rewardTimeout(name: string, timeoutMs: number): TrainError {
   )
 }
 
-export const messageOf = (error: unknown) => (error instanceof Error ? error.message : describe(error))
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : describe(error))

@@ -40,7 +40,7 @@ export interface TablePage {
 }
 
 /** Limits of one answer: columns, characters of a page, characters of a cell, distinct values and bins. */
-export const tableLimits = { columns: 100, characters: 40_000, cell: 2_000, distinct: 10_000, bins: 10 } as const
+const tableLimits = { columns: 100, characters: 40_000, cell: 2_000, distinct: 10_000, bins: 10 } as const
 
 /** Collects one page of a table, and statistics over all its rows, as rows pass by. The first row names the columns. */
 export class TableCollector {

@@ -62,7 +62,7 @@ export async function findPython(trainer: TrainerPython, options: FindPythonOpti
   )
 }
 
-export const pythonVariable = 'AWORLD_TRAIN_PYTHON'
+const pythonVariable = 'AWORLD_TRAIN_PYTHON'
 
 /** Advice for messages: the command that makes an environment for a trainer. */
 export const setUpAdvice = (trainer: string) => `run "aworld-train setup ${trainer}" to make an environment`

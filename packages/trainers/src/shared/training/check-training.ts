@@ -221,7 +221,7 @@ async function rewardOf(
 }
 
 /** Finds the interpreter that has the framework; `named` replaces AWORLD_TRAIN_PYTHON. Throws TRAINER_ENVIRONMENT if there is none. */
-export async function findTrainerPython(
+async function findTrainerPython(
   { python }: Pick<PythonTrainer, 'python'>,
   named: string | null,
   projectDirectory: string,

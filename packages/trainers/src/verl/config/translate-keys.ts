@@ -30,7 +30,7 @@ export interface KeyTranslation {
 const rollout = 'actor_rollout_ref.rollout'
 
 /** verl's keys that AWorld Train follows instead of verl. verl does not see them, or sees another value. */
-export const takenKeys: ReadonlySet<string> = new Set([
+const takenKeys: ReadonlySet<string> = new Set([
   `${rollout}.multi_turn.max_assistant_turns`,
   `${rollout}.multi_turn.max_user_turns`,
   `${rollout}.agent.agent_loop_config_path`,
@@ -38,7 +38,7 @@ export const takenKeys: ReadonlySet<string> = new Set([
 ])
 
 /** Keys that are filled in if they are empty. */
-export const autoFilled: ReadonlySet<string> = new Set([
+const autoFilled: ReadonlySet<string> = new Set([
   'data.train_files',
   'data.val_files',
   `${rollout}.agent.agent_loop_config_path`,

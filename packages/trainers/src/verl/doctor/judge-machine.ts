@@ -144,7 +144,7 @@ export function judgeMachine(machine: MachineFacts, needs: MachineNeeds | null):
 }
 
 /** Formats bytes such as `23.5 GiB`. */
-export function gigabytes(bytes: number): string {
+function gigabytes(bytes: number): string {
   const value = bytes / 2 ** 30
   return `${value >= 100 ? value.toFixed(0) : value.toFixed(1)} GiB`
 }

@@ -6,7 +6,7 @@ import { planSetup } from './plan-setup.ts'
 const setUp = setUpAdvice('verl')
 
 /** The verl that everything here is tested with (verl 0.9.1 on the package index: Python >=3.10,<3.13). */
-export const testedVerl = '0.9.1'
+const testedVerl = '0.9.1'
 
 /** Packages that verl 0.9.1 imports at module top, as distribution names in normal form; its wheel does not require those with a `requirement`. */
 const needed: readonly { readonly name: string; readonly requirement?: string; readonly test?: (version: string) => string | undefined }[] =
