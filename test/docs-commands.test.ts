@@ -98,3 +98,11 @@ it('npx finds the command in a clone too, in any of its folders', async () => {
     output: `${version}\n`,
   })
 })
+
+it('every file of a package that a page names is there', async () => {
+  const named = (await Promise.all(['README.md', 'CONTRIBUTING.md', 'AGENTS.md'].map(read))).flatMap((text) =>
+    [...text.matchAll(/`(packages\/[\w./-]+)`/g)].map(([, path = '']) => path),
+  )
+  expect(named.length).toBeGreaterThan(50)
+  expect(named.filter((path) => !existsSync(join(repository, path)))).toEqual([])
+})
