@@ -65,7 +65,7 @@ function trainer(config: object, options: object = {}) {
       training: { steps: 3, promptsPerStep: 2, samplesPerPrompt: 2, checkpointEvery: 1, evaluateEvery: 3 },
       data: { max_prompt_length: 128, max_response_length: 64 },
       actor_rollout_ref: { model: { path: './model' } },
-      aworldTrain: { smoke: true },
+      smoke: true,
       ...config,
     },
     onEvent: (event: RunEvent) => events.push(event),
