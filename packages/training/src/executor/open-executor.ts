@@ -76,7 +76,7 @@ export async function startWorkers(
       }
     },
     onWarning: (message) => onWarning({ code: 'WORKER_LOST', message }),
-    onExit: pool.exit,
+    onExit: (name) => pool.exit(name),
     onFailed(error) {
       pool.fail(error)
       onFailed?.(error)
