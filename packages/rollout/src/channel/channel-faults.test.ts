@@ -134,7 +134,7 @@ describe('a connection is closed', () => {
       for (let more = 0; more < 200; more++) void client.submit({ uid, sample: sample + more })
       await new Promise((resolve) => setTimeout(resolve, 1))
     }
-    expect(started.channel.counts().connections).toBe(0)
+    await until(() => started.channel.counts().connections === 0)
     expect(started.warnings.map(({ code }) => code)).toContain('CHANNEL_LOST')
   })
 })
