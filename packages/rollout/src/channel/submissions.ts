@@ -1,22 +1,9 @@
-import {
-  type ChannelHello,
-  type ChannelSubmit,
-  parseChannelKey,
-  type RolloutRequest,
-  type RolloutState,
-  TrainError,
-  toTrainError,
-} from '@aworld-train/core'
+import { type ChannelSubmit, parseChannelKey, type RolloutRequest, type RolloutState, TrainError, toTrainError } from '@aworld-train/core'
 import type { ChannelConnection } from './channel-connection.ts'
 import type { ChannelOutcome, ChannelServerOptions } from './channel-types.ts'
+import type { ClientSession } from './client-sessions.ts'
 import { requireOwnKey, toRolloutRequest } from './to-request.ts'
 import { type ResultFrame, toFailedResult, toResult } from './to-result.ts'
-
-/** A worker of a trainer client: its hello, and the connection it has now. */
-export interface ClientSession {
-  readonly hello: ChannelHello
-  connection: ChannelConnection | null
-}
 
 type Options = Pick<
   ChannelServerOptions,

@@ -35,7 +35,7 @@ export function createServiceMetrics({ service, waiting, sockets, refusals, chan
   gauge('waiting_requests', 'Requests that wait or stream.', waiting)
   gauge('sockets', 'Open connections.', sockets)
   gauge('refused', 'Requests and sockets that were not served, by reason.', () => Object.fromEntries(refusals), 'reason')
-  if (channel) registerChannelMetrics(registry, channel.counts)
+  if (channel) registerChannelMetrics(registry, () => channel.counts())
   if (workers) registerWorkerMetrics(registry, workers)
   return registry
 }
