@@ -18,8 +18,8 @@ function connectedSession(announce: () => Promise<WorkerFile[]> = async () => []
   const dismissed: WorkerSession[] = []
   const hello = { name: 'worker', incarnation: 'first', agentHash: 'hash' }
   const session = new WorkerSession({ hello, announce, onDismiss: (each) => dismissed.push(each) })
-  const said = (message: CoordinatorMessage) => ('reason' in message ? `${message.type}: ${message.reason}` : message.type)
-  session.connection = { send: (message) => void sent.push(said(message)), close() {}, heardAt: () => 0 }
+  const textOf = (message: CoordinatorMessage) => ('reason' in message ? `${message.type}: ${message.reason}` : message.type)
+  session.connection = { send: (message) => void sent.push(textOf(message)), close() {}, heardAt: () => 0 }
   return { session, sent, dismissed }
 }
 
