@@ -12,5 +12,5 @@ export { createRolloutService, type RolloutService, type RolloutServiceLimits } 
 export type { AgentIdentity } from './workers/agent-identity.ts'
 export { runWorker, type WorkerOptions } from './workers/run-worker.ts'
 export { registerWorkerMetrics } from './workers/worker-metrics.ts'
-export { createWorkerPool, type WorkerPool } from './workers/worker-pool.ts'
+export { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from './workers/worker-pool.ts'
 export { createWorkerServer } from './workers/worker-server.ts'

@@ -48,6 +48,7 @@ export { concurrencyOf, isExternal, isInProcess, localEngine } from './executor/
 export {
   type Launchers,
   openExecutor,
+  openWorkerPool,
   type StartedWorkerOptions,
   startWorkers,
   workerCommand,

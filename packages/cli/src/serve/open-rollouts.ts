@@ -2,10 +2,9 @@ import { join, resolve } from 'node:path'
 import { displayPath, fileBelow } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
-import { createWorkerPool, registerWorkerMetrics } from '@aworld-train/rollout'
+import { registerWorkerMetrics } from '@aworld-train/rollout'
 import { openRunStore } from '@aworld-train/store'
 import {
-  agentIdentity,
   checkExecutor,
   concurrencyOf,
   createReward,
@@ -13,6 +12,7 @@ import {
   isInProcess,
   kindOf,
   openRolloutParts,
+  openWorkerPool,
   readSecret,
   readTls,
   requireDataset,
@@ -102,18 +102,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const folders = settings.taskFiles.map((folder) => resolve(directory, folder))
   const fileOf = (path: string) => fileBelow(resolve(toolDirectory, path), folders)
   const warnOf = ({ message }: { readonly message: string }) => void process.stderr.write(`${message}\n`)
-  const pool = inProcess
-    ? null
-    : stack.adopt(
-        createWorkerPool({
-          agent: agentIdentity(agent),
-          environment: environmentLimits,
-          fileOf,
-          limits: { graceMs: executor.graceMs },
-          onWarning: warnOf,
-        }),
-        (each) => each.close(),
-      )
+  const pool = openWorkerPool(stack, { settings: executor, agent, environment: environmentLimits, fileOf, onWarning: warnOf })
   const { maxQueuedBytes, ...serverLimits } = settings.limits
   const { maxResponseTokens, ...ofTraining } = config.limits
   const limits = { ...toLimits(ofTraining), ...(maxResponseTokens !== null && { maxResponseTokens }) }

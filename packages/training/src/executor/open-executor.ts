@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { LauncherEngine } from '@aworld-train/core'
-import { createWorkerPool, createWorkerServer, type WorkerPool } from '@aworld-train/rollout'
+import { createWorkerPool, createWorkerServer, type WorkerPool, type WorkerPoolOptions } from '@aworld-train/rollout'
 import type { Listener } from '../agent-side/policy-gateway.ts'
 import type { ExecutorSettings } from '../config/executor-settings.ts'
 import { readSecret } from '../config/secret.ts'
@@ -92,6 +92,16 @@ export function workerCommand({ token }: ExecutorSettings, { url, agent }: { rea
   return { command: `aworld-train worker --coordinator ${url} --agent ${agent} --token-env ${variable}`, variable }
 }
 
+/** Opens the pool that the workers of an agent connect to; `stack` closes it. Returns `null` if agents run in this process. */
+export function openWorkerPool(
+  stack: AsyncDisposableStack,
+  { settings, agent, ...options }: Pick<StartWorkersOptions, 'settings' | 'agent'> & Omit<WorkerPoolOptions, 'agent' | 'limits'>,
+): WorkerPool | null {
+  if (isInProcess(settings)) return null
+  const pool = createWorkerPool({ ...options, agent: agentIdentity(agent), limits: { graceMs: settings.graceMs } })
+  return stack.adopt(pool, (each) => each.close())
+}
+
 export interface OpenExecutorOptions extends StartWorkersOptions {
   /** Address of the gateway and of the server that workers connect to. */
   readonly listener?: Listener | undefined
@@ -100,16 +110,8 @@ export interface OpenExecutorOptions extends StartWorkersOptions {
 /** Starts workers for an agent and resolves to their pool; `stack` ends them. Resolves to `null` if agents run in this process. */
 export async function openExecutor(stack: AsyncDisposableStack, options: OpenExecutorOptions): Promise<WorkerPool | null> {
   const { settings, agent, listener, onWarning } = options
-  if (isInProcess(settings)) return null
-  const pool = stack.adopt(
-    createWorkerPool({
-      agent: agentIdentity(agent),
-      fileOf: (path) => resolve(agent.directory, path),
-      limits: { graceMs: settings.graceMs },
-      onWarning,
-    }),
-    (each) => each.close(),
-  )
+  const pool = openWorkerPool(stack, { settings, agent, fileOf: (path) => resolve(agent.directory, path), onWarning })
+  if (pool === null) return null
   const token =
     settings.token === null ? randomBytes(32).toString('base64url') : readSecret(settings.token, 'executor.token', options.directory)
   const server = stack.adopt(await createWorkerServer(pool, { token, port: settings.port, ...listener }), (each) => each.close())
