@@ -55,6 +55,7 @@ export {
   workerVariables,
 } from './executor/open-executor.ts'
 export { agentIdentity } from './inputs/agent-hash.ts'
+export { checkDatasets } from './inputs/check-datasets.ts'
 export { bytesHash, datasetHash, exportHash, hashesByName, settingInputs } from './inputs/input-hashes.ts'
 export { loadExport, parseExportPath } from './inputs/load-export.ts'
 export type { LoadedAgent } from './inputs/loaded-agent.ts'
@@ -62,15 +63,12 @@ export { findLongPrompts, longPromptWarnings } from './inputs/long-prompts.ts'
 export { makeModel } from './inputs/make-model.ts'
 export {
   chosenColumn,
-  datasetFindings,
   type Findings,
-  loadNamedDataset,
   refuseProblems,
-  requireKinds,
   resolveSource,
 } from './inputs/named-dataset.ts'
 export { findLoss, passWarnings } from './inputs/named-loss.ts'
-export { findReward, type NamedReward, tryReward } from './inputs/named-reward.ts'
+export { createNamedReward, findReward, type NamedReward, tryReward } from './inputs/named-reward.ts'
 export { raiseFindings } from './inputs/raise-findings.ts'
 export type { TrainingPlan } from './inputs/training-plan.ts'
 export { runWarmUp, type WarmUp, type WarmUpRequest } from './inputs/warm-up.ts'

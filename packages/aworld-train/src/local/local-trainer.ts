@@ -4,23 +4,21 @@ import { type InferenceReport, type RunReport, TrainError } from '@aworld-train/
 import { verlKeys } from '@aworld-train/trainers/verl'
 import {
   checkAgentSide,
+  checkDatasets,
   chosenColumn,
   collectProblems,
-  createReward,
+  createNamedReward,
   type DatasetSource,
-  datasetFindings,
   findLoss,
   findReward,
   type LoadedDataset,
   type LocalConfig,
   loadDataset,
-  loadNamedDataset,
   type NamedReward,
   passWarnings,
   type RewardSource,
   readLocalConfig,
   refuseProblems,
-  requireKinds,
   requireTrainable,
   resolveSource,
   tryReward,
@@ -64,19 +62,15 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     // The options are checked even if the configuration cannot be read.
     const settings = this.#withOverrides((read ?? readLocalConfig({})).config)
     const isRead = (section: keyof LocalConfig) => read !== undefined && !read.failed.includes(section)
-    const train = await attempt(() =>
-      this.#dataset('trainDataset', this.inputs.train, settings.data.trainFiles, configDirectory, 'train', settings),
-    )
-    const test = await attempt(() =>
-      this.#dataset('testDataset', this.inputs.test, settings.data.testFiles, configDirectory, 'test', settings),
-    )
-    const validationSource = this.inputs.options.validationDataset as DatasetSource | undefined
-    const validation = await attempt(() =>
-      this.#dataset('validationDataset', validationSource, [], configDirectory, 'validation', settings),
-    )
-    if (isRead('data') && train === null)
-      problems.add(new TrainError('DATASET_INVALID', 'There is no training data; pass trainDataset, or name files in data.trainFiles.'))
-    await attempt(() => requireKinds(settings.evaluation.kindKey, test, validation))
+    const { train, test, validation, findings } = await checkDatasets(problems, {
+      datasets: { ...this.inputs, validation: this.inputs.options.validationDataset as DatasetSource | undefined },
+      names: settings.data,
+      isRead: isRead('data'),
+      baseDirectory: this.baseDirectory,
+      configDirectory,
+      trainFilesKey: 'data.trainFiles',
+      kindKey: settings.evaluation.kindKey,
+    })
 
     if (isRead('training') && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
     const reward = isRead('reward') ? await attempt(() => this.#rewardSource(settings, configDirectory)) : undefined
@@ -93,16 +87,15 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     // The check of the agent has reported the problem; this check has found none.
     if (!agent || !train || !reward || loss === undefined || !start || !policy) return settings
 
-    const data = datasetFindings(train, test, validation)
     this.planned = {
       name: this.inputs.options.name ?? settings.experimentName ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
       config: settings,
       notes: [
         ...(parsed.ignored.length > 0 ? [`These keys of the configuration have no effect here: ${parsed.ignored.join(', ')}.`] : []),
         ...parsed.notes,
-        ...data.notes,
+        ...findings.notes,
       ],
-      warnings: [...parsed.warnings, ...data.warnings, ...passWarnings(loss, settings.training.passes)],
+      warnings: [...parsed.warnings, ...findings.warnings, ...passWarnings(loss, settings.training.passes)],
       seed: settings.seed,
       program: agent.program,
       agent,
@@ -113,13 +106,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       rewardDirectory: reward.directory,
       loss,
       createEnvironment: () => createEnvironment({ baseDirectory: agent.directory }),
-      createReward: () =>
-        createReward(reward.source, {
-          baseDirectory: reward.directory,
-          timeoutMs: settings.reward.timeoutMs,
-          memoryMb: settings.reward.memoryMb,
-          rewardInput: settings.reward.input,
-        }),
+      createReward: () => createNamedReward(reward, settings.reward),
       ...start,
       policy,
       configDirectory,
@@ -180,18 +167,6 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       seed: seed ?? config.seed,
       training: { ...config.training, steps: steps ?? config.training.steps },
     }
-  }
-
-  async #dataset(
-    option: string,
-    dataset: DatasetSource | undefined,
-    files: readonly string[],
-    configDirectory: string,
-    split: string,
-    { data }: LocalConfig,
-  ): Promise<LoadedDataset | null> {
-    const { promptKey } = data
-    return await loadNamedDataset({ option, dataset, baseDirectory: this.baseDirectory, files, configDirectory, split, promptKey })
   }
 
   async #inferenceDataset(source: DatasetSource, { data }: LocalConfig): Promise<LoadedDataset> {

@@ -5,7 +5,7 @@ import { type Episode, type RolloutWriter, TrainError } from '@aworld-train/core
 import { verlKeys } from '@aworld-train/trainers/verl'
 import {
   chosenColumn,
-  createReward,
+  createNamedReward,
   findReward,
   type LocalConfig,
   loadDataset,
@@ -66,14 +66,13 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
   })
   refuseProblems(loaded)
   const task = loaded.tasks[0]!
-  const { path, name, timeoutMs, memoryMb, input: rewardInput } = config.reward
+  const { path, name } = config.reward
   const reward = await findReward({ reward: training.rewardFunc, baseDirectory, path, name, configDirectory })
 
   await using stack = new AsyncDisposableStack()
   const parts = await openRolloutParts(stack, {
     createEnvironment: () => createEnvironment({ baseDirectory: agentDirectory }),
-    createReward: async () =>
-      reward && (await createReward(reward.source, { baseDirectory: reward.directory, timeoutMs, memoryMb, rewardInput })),
+    createReward: async () => reward && (await createNamedReward(reward, config.reward)),
   })
   const onEvent = training.onEvent ?? (() => {})
   const { seed } = config

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
-import { TrainError } from '@aworld-train/core'
+import { type Reward, TrainError } from '@aworld-train/core'
+import type { LocalConfig } from '../config/local-config.ts'
 import { createReward, type RewardSource } from '../reward/create-reward.ts'
 
 export interface NamedReward {
@@ -40,6 +41,13 @@ function wholePath(reward: RewardSource, directory: string): RewardSource {
   const hash = reward.lastIndexOf('#')
   return hash < 0 ? resolve(directory, reward) : `${resolve(directory, reward.slice(0, hash))}${reward.slice(hash)}`
 }
+
+/** Creates the reward within the limits of a configuration. */
+export const createNamedReward = (
+  { source, directory }: NamedReward,
+  { timeoutMs, memoryMb, input: rewardInput }: Pick<LocalConfig['reward'], 'timeoutMs' | 'memoryMb' | 'input'>,
+  python?: string,
+): Promise<Reward> => createReward(source, { baseDirectory: directory, timeoutMs, memoryMb, rewardInput, python })
 
 /** Loads the reward once. Throws the error of the loading. */
 export async function tryReward(source: RewardSource, directory: string, python?: string): Promise<void> {

@@ -3,19 +3,16 @@ import { join, resolve } from 'node:path'
 import { type Environment, type PythonTrainer, TrainError, type TrainerConfig, type TrainerPlan } from '@aworld-train/core'
 import {
   checkAgentSide,
+  checkDatasets,
   collectProblems,
-  createReward,
+  createNamedReward,
   type DatasetSource,
-  datasetFindings,
   findReward,
   type Launchers,
   type LoadedAgent,
-  type LoadedDataset,
-  loadNamedDataset,
   type NamedReward,
   type RewardSource,
   type RunOptions,
-  requireKinds,
   type TrainerSettings,
   tryReward,
 } from '@aworld-train/training'
@@ -81,15 +78,16 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
   if (!trainer.rows.includes(settings.rows)) problems.add(unknownRows(trainer, settings.rows, inputs.takersOfAllRows))
   const failed = new Set(config.failed)
   const warnings: string[] = []
-  const train = await attempt(() => loadSplit(config, inputs, 'train'))
-  const test = await attempt(() => loadSplit(config, inputs, 'test'))
-  if (train === null && !failed.has('data')) {
-    const message = `There is no training data; pass trainDataset, or name files in ${trainer.keys.trainFiles}.`
-    problems.add(new TrainError('DATASET_INVALID', message))
-  }
-  const data = datasetFindings(train, test)
-  warnings.push(...data.warnings)
-  await attempt(() => requireKinds(settings.evaluation.kindKey, test))
+  const { train, test, findings } = await checkDatasets(problems, {
+    datasets: { train: inputs.train, test: inputs.test },
+    names: config.names,
+    isRead: !failed.has('data'),
+    baseDirectory: inputs.baseDirectory,
+    configDirectory: config.directory,
+    trainFilesKey: trainer.keys.trainFiles,
+    kindKey: settings.evaluation.kindKey,
+  })
+  warnings.push(...findings.warnings)
   const start = failed.has('model')
     ? undefined
     : await attempt(() => findStartingModel(config, { keys: trainer.keys, fromScratch: options.fromScratch ?? false }))
@@ -129,8 +127,8 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
     trainer,
     name: options.name ?? settings.experimentName ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
     config,
-    notes: [...new Set([...config.notes, ...planned.notes, ...data.notes, ...planned.warnings, ...warnings])],
-    findings: { notes: data.notes, warnings },
+    notes: [...new Set([...config.notes, ...planned.notes, ...findings.notes, ...planned.warnings, ...warnings])],
+    findings: { notes: findings.notes, warnings },
     seed: options.seed ?? settings.seed,
     program: agent.program,
     agent,
@@ -140,15 +138,7 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
     reward,
     createEnvironment: () => inputs.createEnvironment(agent.directory),
     createReward: async () =>
-      reward === null || settings.reward.native
-        ? null
-        : await createReward(reward.source, {
-            baseDirectory: reward.directory,
-            timeoutMs: settings.reward.timeoutMs,
-            memoryMb: settings.reward.memoryMb,
-            rewardInput: settings.reward.input,
-            python: python.path,
-          }),
+      reward === null || settings.reward.native ? null : await createNamedReward(reward, settings.reward, python.path),
     ...start,
     python,
     planned,
@@ -188,19 +178,6 @@ async function readConfig(
     },
   })
   return { config, python, missing }
-}
-
-/** Loads one dataset from the option or from the files of the configuration; `null` if neither names one. */
-async function loadSplit({ names, directory }: Config, inputs: TrainingInputs, split: 'train' | 'test'): Promise<LoadedDataset | null> {
-  return await loadNamedDataset({
-    option: `${split}Dataset`,
-    dataset: inputs[split],
-    baseDirectory: inputs.baseDirectory,
-    files: split === 'train' ? names.trainFiles : names.testFiles,
-    configDirectory: directory,
-    split,
-    promptKey: names.promptKey,
-  })
 }
 
 async function rewardOf(
