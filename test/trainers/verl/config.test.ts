@@ -13,13 +13,12 @@ import { readWithVerl } from '../../../packages/trainers/src/verl/config/install
 import { planVerl } from '../../../packages/trainers/src/verl/config/plan-verl.ts'
 import { readVerlConfig } from '../../../packages/trainers/src/verl/config/read-verl-config.ts'
 import { resolveKey } from '../../../packages/trainers/src/verl/config/resolve-key.ts'
-import { valueAt } from '../../../packages/trainers/src/verl/config/value-at.ts'
 import type { VerlConfigSource } from '../../../packages/trainers/src/verl/config/verl-config.ts'
 import { isGroup } from '../../../packages/trainers/src/verl/config/verl-keys.ts'
 import { verlRun } from '../../../packages/trainers/src/verl/config/verl-run.test-support.ts'
 import { publishedOverrides } from '../../../packages/trainers/src/verl/testing/published-overrides.ts'
 import defaults from '../../../packages/trainers/src/verl/testing/verl-defaults.json' with { type: 'json' }
-import { leaves } from '../../../packages/training/src/index.ts'
+import { leaves, valueAt } from '../../../packages/training/src/index.ts'
 import { verlEnvironment } from '../../support/python-environment.ts'
 
 const model = { 'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B' }

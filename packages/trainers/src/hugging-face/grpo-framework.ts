@@ -1,4 +1,4 @@
-import type { KeyTree } from '@aworld-train/training'
+import { type KeyTree, numberAt } from '@aworld-train/training'
 import type { z } from 'zod'
 import type { ConfigurationAnswer } from '../shared/process/ask-configuration.ts'
 import type { ModuleSettings } from '../shared/training/module-config.ts'
@@ -52,10 +52,6 @@ export function generationOf(
     updates: (numberAt(fields, 'num_iterations', 1) * perGeneration) / accumulated,
   }
 }
-
-/** The number in a field, or the framework's default. */
-export const numberAt = (fields: KeyTree, name: string, fallback: number) =>
-  typeof fields[name] === 'number' ? (fields[name] as number) : fallback
 
 /** Longest response of a row: the framework's field, or half of the context. */
 export const completionTokens = (fields: KeyTree, context: number | null): number =>

@@ -1,6 +1,6 @@
-import { isTree, type KeyTree, lossProblems } from '@aworld-train/training'
+import { isTree, type KeyTree, lossProblems, numberAt } from '@aworld-train/training'
 import { inertTermNotes, type ModuleSettings, type RenderedTerms } from '../shared/training/module-config.ts'
-import { type GrpoFramework, numberAt } from './grpo-framework.ts'
+import type { GrpoFramework } from './grpo-framework.ts'
 
 /**
  * Renders our general settings that the user wrote in the framework's keys; any other setting stays with us. A step of the framework is one

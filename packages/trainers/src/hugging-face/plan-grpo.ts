@@ -1,8 +1,8 @@
 import type { PlanInputs, PlanOptions, TrainerData } from '@aworld-train/core'
-import type { KeyTree } from '@aworld-train/training'
+import { type KeyTree, numberAt } from '@aworld-train/training'
 import { type ModulePlan, type ModuleSettings, toModulePlan } from '../shared/training/module-config.ts'
 import { drawnOrder, writePlanFiles } from '../shared/training/write-plan-files.ts'
-import { completionTokens, type GrpoFramework, generationOf, numberAt } from './grpo-framework.ts'
+import { completionTokens, type GrpoFramework, generationOf } from './grpo-framework.ts'
 import type { GrpoConfig } from './read-grpo-config.ts'
 
 export interface GrpoPlan extends ModulePlan {

@@ -29,6 +29,16 @@ export function* leaves(tree: KeyTree, prefix = ''): Generator<readonly [path: s
   }
 }
 
+/** The value at a dotted path; `undefined` if there is none. */
+export const valueAt = (tree: unknown, path: string): unknown =>
+  path.split('.').reduce<unknown>((value, key) => (isTree(value) ? value[key] : undefined), tree)
+
+/** A number at a dotted path; `fallback` if there is none, or an interpolation. */
+export function numberAt<Fallback>(tree: unknown, path: string, fallback: Fallback): number | Fallback {
+  const value = valueAt(tree, path)
+  return typeof value === 'number' ? value : fallback
+}
+
 /** Sets a value below `tree` and makes mappings on the way. Two mappings at one place are merged. */
 export function setAt(tree: Record<string, unknown>, path: readonly string[], value: unknown): void {
   const [key, ...rest] = path as [string, ...string[]]

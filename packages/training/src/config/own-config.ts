@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { acceptedPart } from './accepted-part.ts'
-import { isTree, type KeyTree } from './key-tree.ts'
+import { isTree, type KeyTree, valueAt } from './key-tree.ts'
 import { LocalConfig, TrainingSettings } from './local-config.ts'
 import type { InertSettings } from './setting-name.ts'
 import type { TrainerSettings } from './trainer-settings.ts'
@@ -80,8 +80,7 @@ export function lossProblems({ loss }: KeyTree, title: string, setting: string):
 /** Notes on written settings that `title` does not read. */
 export function inertNotes(own: KeyTree, inert: InertSettings, title: string): string[] {
   return Object.entries(inert).flatMap(([name, why]) => {
-    const value = name.split('.').reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), own)
-    return value === undefined ? [] : [`${name} has no effect with ${title}: ${why}.`]
+    return valueAt(own, name) === undefined ? [] : [`${name} has no effect with ${title}: ${why}.`]
   })
 }
 

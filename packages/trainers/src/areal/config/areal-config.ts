@@ -1,4 +1,4 @@
-import { isTree, type KeyTree } from '@aworld-train/training'
+import { type KeyTree, numberAt } from '@aworld-train/training'
 import type { ModuleConfig, ModulePlan } from '../../shared/training/module-config.ts'
 import type { ArealSettings } from './areal-settings.ts'
 
@@ -17,16 +17,6 @@ export interface ArealPlan extends ModulePlan {
   readonly before: boolean
   readonly passes: number
   readonly keepCheckpoints: number | null
-}
-
-/** The value at a dotted path; `undefined` if there is none. */
-export const valueAt = (tree: unknown, path: string): unknown =>
-  path.split('.').reduce<unknown>((node, name) => (isTree(node) ? node[name] : undefined), tree)
-
-/** A number at a dotted path; `fallback` if there is none, or an interpolation. */
-export function numberAt<Fallback>(tree: unknown, path: string, fallback: Fallback): number | Fallback {
-  const value = valueAt(tree, path)
-  return typeof value === 'number' ? value : fallback
 }
 
 /** Longest response of a row: AReaL's key, or half of the context. */

@@ -1,7 +1,7 @@
 import type { PlanInputs, PlanOptions } from '@aworld-train/core'
-import { setAt } from '@aworld-train/training'
+import { numberAt, setAt, valueAt } from '@aworld-train/training'
 import { toModulePlan } from '../../shared/training/module-config.ts'
-import { type ArealConfig, type ArealPlan, numberAt, responseTokens, valueAt } from './areal-config.ts'
+import { type ArealConfig, type ArealPlan, responseTokens } from './areal-config.ts'
 import { askAreal } from './ask-areal.ts'
 
 /** Plans a start. Keys that the user left out follow from the model, the data or this run, each with a note. */

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import type { TrainerData } from '@aworld-train/core'
+import { numberAt } from '@aworld-train/training'
 import { drawnOrder, writePlanFiles } from '../../shared/training/write-plan-files.ts'
-import { type ArealPlan, numberAt } from '../config/areal-config.ts'
+import type { ArealPlan } from '../config/areal-config.ts'
 
 /** Writes the files that `python -m aworld_train_bridge.areal` reads. */
 export async function writeRunFiles(plan: ArealPlan, data: TrainerData): Promise<string[]> {

@@ -1,4 +1,4 @@
-import { valueAt } from '../config/value-at.ts'
+import { valueAt } from '@aworld-train/training'
 import { batchTraps } from './batch-traps.ts'
 import { groupTraps } from './group-traps.ts'
 import { samplingTraps } from './sampling-traps.ts'

@@ -1,5 +1,4 @@
-import { isTree } from '@aworld-train/training'
-import { valueAt } from '../config/value-at.ts'
+import { isTree, valueAt } from '@aworld-train/training'
 import type { Trap, TrapContext } from './trap.ts'
 
 const sampler = 'trainer.v1.sampler'

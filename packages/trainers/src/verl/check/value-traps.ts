@@ -1,4 +1,4 @@
-import { valueAt } from '../config/value-at.ts'
+import { valueAt } from '@aworld-train/training'
 import type { Trap } from './trap.ts'
 
 const actor = 'actor_rollout_ref.actor'

@@ -1,4 +1,4 @@
-import { isTree, type KeyTree, lossProblems, type SettingName } from '@aworld-train/training'
+import { type KeyTree, lossProblems, type SettingName, valueAt } from '@aworld-train/training'
 
 /** One of our settings in verl's keys. */
 export interface Rendered {
@@ -135,7 +135,7 @@ export function renderGeneralTerms(ownKeys: KeyTree): {
 
 function* entriesOf(ownKeys: KeyTree): Generator<[string, unknown, Render]> {
   for (const [term, render] of Object.entries(terms)) {
-    const value = term.split('.').reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), ownKeys)
+    const value = valueAt(ownKeys, term)
     if (value !== undefined) yield [term, value, render]
   }
 }

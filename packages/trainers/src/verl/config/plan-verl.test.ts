@@ -1,10 +1,10 @@
 import { tmpdir } from 'node:os'
+import { valueAt } from '@aworld-train/training'
 import { describe, expect, it } from 'vitest'
 import { readWithExcerpt } from '../testing/excerpt-of-verl.ts'
 import { publishedOverrides } from '../testing/published-overrides.ts'
 import { planVerl } from './plan-verl.ts'
 import { readVerlConfig } from './read-verl-config.ts'
-import { valueAt } from './value-at.ts'
 import { verlRun } from './verl-run.test-support.ts'
 
 const rollout = 'actor_rollout_ref.rollout'

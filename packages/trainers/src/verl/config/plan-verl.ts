@@ -1,8 +1,8 @@
 import type { PlanInputs, PlanOptions } from '@aworld-train/core'
+import { valueAt } from '@aworld-train/training'
 import { checkPlan } from '../check/check-plan.ts'
 import { smokeEnvironment, smokeSettings } from '../smoke-settings.ts'
 import { deriveKeys } from './derive-keys.ts'
-import { valueAt } from './value-at.ts'
 import type { VerlConfig, VerlPlan } from './verl-config.ts'
 import { formatKey } from './verl-keys.ts'
 

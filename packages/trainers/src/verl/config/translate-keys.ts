@@ -1,7 +1,7 @@
+import { valueAt } from '@aworld-train/training'
 import { inertKey } from './inert-keys.ts'
 import type { InstalledVerl } from './installed-verl.ts'
 import { renamedKey } from './renamed-keys.ts'
-import { valueAt } from './value-at.ts'
 import type { VerlKey } from './verl-config.ts'
 import { elsewhere, kindOfKey, suggestKey } from './verl-keys.ts'
 

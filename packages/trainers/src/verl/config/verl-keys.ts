@@ -1,8 +1,7 @@
 import { didYouMean } from '@aworld-train/core'
-import { isTree, type KeyTree, leaves } from '@aworld-train/training'
+import { isTree, type KeyTree, leaves, valueAt } from '@aworld-train/training'
 import { formatOverride } from './hydra-override.ts'
 import { ownKeys } from './own-config.ts'
-import { valueAt } from './value-at.ts'
 import type { VerlKey } from './verl-key.ts'
 
 /**

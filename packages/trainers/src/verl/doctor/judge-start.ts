@@ -1,9 +1,9 @@
 import { errorMessage, type GpuDriver, type MachineOptions } from '@aworld-train/core'
+import { valueAt } from '@aworld-train/training'
 
 import { inspectPython } from '../../shared/environment/inspect-python.ts'
 import { probeGpuDriver } from '../../shared/environment/probe-gpu-driver.ts'
 import { clusterAddress } from '../config/own-ray.ts'
-import { valueAt } from '../config/value-at.ts'
 import type { VerlPlan } from '../config/verl-config.ts'
 import { verlPython } from '../python/version-rules.ts'
 import { judgeGpus, type MachineNeeds } from './judge-machine.ts'

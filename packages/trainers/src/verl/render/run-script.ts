@@ -1,5 +1,5 @@
+import { valueAt } from '@aworld-train/training'
 import { isOwnRayKey } from '../config/own-ray.ts'
-import { valueAt } from '../config/value-at.ts'
 import type { VerlPlan } from '../config/verl-config.ts'
 import { formatKey } from '../config/verl-keys.ts'
 import { exportedVariables, workerEnvironment } from '../config/worker-variables.ts'

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
+import { valueAt } from '@aworld-train/training'
 import { stringify } from 'yaml'
-import { valueAt } from '../config/value-at.ts'
 import type { VerlPlan } from '../config/verl-config.ts'
 import type { VerlSettings } from '../config/verl-settings.ts'
 import { withoutDefaults } from './final-trainer.ts'
