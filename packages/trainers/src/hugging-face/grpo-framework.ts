@@ -1,15 +1,12 @@
 import { type KeyTree, numberAt } from '@aworld-train/training'
-import type { z } from 'zod'
 import type { ConfigurationAnswer } from '../shared/process/ask-configuration.ts'
-import type { ModuleSettings } from '../shared/training/module-config.ts'
 
 /** A framework whose keys are those of transformers' TrainingArguments and of a GRPOConfig, with its differences. */
-export interface GrpoFramework<Settings extends ModuleSettings> {
+export interface GrpoFramework {
   /** As in `trainEngineName`. */
   readonly name: string
   /** Name for people. */
   readonly title: string
-  readonly settings: z.ZodObject & z.ZodType<Settings>
   /** Its default of `per_device_train_batch_size`. */
   readonly batchRows: number
   /** The key that keeps it from shuffling tasks by itself. */
@@ -52,7 +49,3 @@ export function generationOf(
     updates: (numberAt(fields, 'num_iterations', 1) * perGeneration) / accumulated,
   }
 }
-
-/** Longest response of a row: the framework's field, or half of the context. */
-export const completionTokens = (fields: KeyTree, context: number | null): number =>
-  numberAt(fields, 'max_completion_length', context === null ? 256 : Math.floor(context / 2))

@@ -1,12 +1,12 @@
 import { isTree, type KeyTree, lossProblems, numberAt } from '@aworld-train/training'
-import { inertTermNotes, type ModuleSettings, type RenderedTerms } from '../shared/training/module-config.ts'
+import { inertTermNotes, type RenderedTerms } from '../shared/training/module-config.ts'
 import type { GrpoFramework } from './grpo-framework.ts'
 
 /**
  * Renders our general settings that the user wrote in the framework's keys; any other setting stays with us. A step of the framework is one
  * update, and one of ours is a batch of rollouts.
  */
-export function renderGrpoTerms<Settings extends ModuleSettings>(own: KeyTree, framework: GrpoFramework<Settings>): RenderedTerms {
+export function renderGrpoTerms(own: KeyTree, framework: GrpoFramework): RenderedTerms {
   const { title, warmupFractionKey, entropyKey, leaveOneOut } = framework
   const fields: Record<string, unknown> = {}
   const notes: string[] = []

@@ -1,20 +1,21 @@
 import type { PlanInputs, PlanOptions, TrainerData } from '@aworld-train/core'
 import { type KeyTree, numberAt } from '@aworld-train/training'
-import { type ModulePlan, type ModuleSettings, toModulePlan } from '../shared/training/module-config.ts'
+import { type ModulePlan, responseTokens, toModulePlan } from '../shared/training/module-config.ts'
 import { drawnOrder, writePlanFiles } from '../shared/training/write-plan-files.ts'
-import { completionTokens, type GrpoFramework, generationOf } from './grpo-framework.ts'
+import { type GrpoFramework, generationOf } from './grpo-framework.ts'
 import type { GrpoConfig } from './read-grpo-config.ts'
 
+/** The plan that the framework's module of the bridge is started with. That module defines its shape. */
 export interface GrpoPlan extends ModulePlan {
   readonly section: KeyTree | null
 }
 
 /** Plans a start. Fields that the user left out follow from the model, the data or this run, each with a note. */
-export async function planGrpo<Settings extends ModuleSettings>(
-  config: GrpoConfig<Settings>,
+export async function planGrpo(
+  config: GrpoConfig,
   run: PlanInputs,
   { validate = false, signal }: PlanOptions,
-  framework: GrpoFramework<Settings>,
+  framework: GrpoFramework,
 ): Promise<GrpoPlan> {
   const { settings, section, stratify } = config
   const { title, shuffleKey } = framework
@@ -27,7 +28,7 @@ export async function planGrpo<Settings extends ModuleSettings>(
   }
   const context = run.contextLength ?? null
   const half = context === null ? 'the model’s context is not known' : 'half of the model’s context'
-  fill('max_completion_length', completionTokens(fields, context), half)
+  fill('max_completion_length', responseTokens(fields, 'max_completion_length', context), half)
   const { prompts, updates } = generationOf(fields, framework)
   notes.push(...(framework.notesOf?.(fields, updates / numberAt(fields, 'num_iterations', 1)) ?? []))
   const steps = stepsOf(fields, run.train?.rows ?? null, { prompts, updates })
@@ -48,7 +49,6 @@ export async function planGrpo<Settings extends ModuleSettings>(
     config,
     run,
     fields,
-    responseTokens: completionTokens,
     keys: { responseLength: 'max_completion_length', steps: 'max_steps' },
     steps,
     promptsPerBatch: prompts,
@@ -70,11 +70,7 @@ function stepsOf(fields: KeyTree, rows: number | null, { prompts, updates }: Ret
 /**
  * Writes the files that the framework's module reads: {model, configuration, tasks, order, evaluation, …}, and its section under its name.
  */
-export async function writeGrpoFiles<Settings extends ModuleSettings>(
-  plan: GrpoPlan,
-  data: TrainerData,
-  framework: GrpoFramework<Settings>,
-): Promise<string[]> {
+export async function writeGrpoFiles(plan: GrpoPlan, data: TrainerData, framework: GrpoFramework): Promise<string[]> {
   const { path, model, fields, section, stratify, steps, seed, evaluation, limits, logprobTolerance, checkpoints } = plan
   const { samples, temperature } = evaluation
   const { prompts, updates } = generationOf(fields, framework)

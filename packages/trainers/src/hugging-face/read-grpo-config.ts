@@ -2,12 +2,14 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { ReadConfigOptions } from '@aworld-train/core'
 import { isTree, type KeyTree, ownKeysOf, readOwnConfig, readTrainerSource, setAt } from '@aworld-train/training'
-import { type ModuleConfig, type ModuleSettings, toModuleConfig } from '../shared/training/module-config.ts'
-import { completionTokens, type GrpoFramework, generationOf } from './grpo-framework.ts'
+import { type ModuleConfig, ModuleSettings, toModuleConfig } from '../shared/training/module-config.ts'
+import { type GrpoFramework, generationOf } from './grpo-framework.ts'
 import { renderGrpoTerms } from './grpo-terms.ts'
 
+const ownKeys = ownKeysOf(ModuleSettings)
+
 /** A configuration in the framework's fields, in ours, or both. */
-export interface GrpoConfig<Settings extends ModuleSettings = ModuleSettings> extends ModuleConfig<Settings> {
+export interface GrpoConfig extends ModuleConfig {
   /** The framework's section that is no field of the trainer's configuration; `null` if it is not written. */
   readonly section: KeyTree | null
 }
@@ -16,14 +18,9 @@ export interface GrpoConfig<Settings extends ModuleSettings = ModuleSettings> ex
  * Reads a configuration in the framework's fields, in our keys, or both. The framework's fields win over ours. A `model` that is a name is
  * ours.
  */
-export async function readGrpoConfig<Settings extends ModuleSettings>(
-  source: unknown,
-  options: ReadConfigOptions,
-  framework: GrpoFramework<Settings>,
-): Promise<GrpoConfig<Settings>> {
+export async function readGrpoConfig(source: unknown, options: ReadConfigOptions, framework: GrpoFramework): Promise<GrpoConfig> {
   const { baseDirectory, sections = [], overrides = {}, findPython, signal } = options
   const { name, title, complete = (fields) => fields } = framework
-  const ownKeys = ownKeysOf(framework.settings)
   const read = readTrainerSource(source, { name, title, sections, ownKeys, baseDirectory })
   const { own: terms, directory } = read
   const written = { ...read.fields }
@@ -37,7 +34,7 @@ export async function readGrpoConfig<Settings extends ModuleSettings>(
     setAt(terms, ['training', 'steps'], overrides.steps)
     delete written['max_steps']
   }
-  const own = readOwnConfig(framework.settings, terms)
+  const own = readOwnConfig(ModuleSettings, terms)
   const rendered = renderGrpoTerms(own.written, framework)
   const batched = complete({ ...rendered.fields, ...written })
   const { updates } = generationOf(batched, framework)
@@ -61,7 +58,7 @@ export async function readGrpoConfig<Settings extends ModuleSettings>(
     source: read,
     own,
     fields,
-    responseTokens: completionTokens,
+    responseLength: 'max_completion_length',
     answer: python === null ? null : await framework.ask(question, { python, signal }),
     identity: framework.section === null ? [] : [question.section],
     notes: [...counted, ...rendered.notes],

@@ -1,2 +1,2 @@
-export { SwiftSettings } from './config/swift-settings.ts'
+export { ModuleSettings as SwiftSettings } from '../shared/training/module-config.ts'
 export { swiftTrainer } from './swift-trainer.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TrainerStart } from '@aworld-train/core'
 import { expect, test } from 'vitest'
-import type { SwiftPlan } from './config/swift-config.ts'
+import type { GrpoPlan } from '../hugging-face/plan-grpo.ts'
 import { swiftTrainer } from './swift-trainer.ts'
 
 const packages = {
@@ -53,7 +53,7 @@ test.each([
   [{ CUDA_VISIBLE_DEVICES: '' }, ''],
 ])('of the GPUs of %j ms-swift sees "%s"', (inherited, gpu) => {
   const bridge = { bridgeDirectory: '/b', channelUrl: '', tokenFile: '', run: 'one', path: '/runs/one', incarnation: '', metricsFile: '' }
-  const { environment } = swiftTrainer.command({} as SwiftPlan, { python: 'python', bridge, inherited } as TrainerStart)
+  const { environment } = swiftTrainer.command({} as GrpoPlan, { python: 'python', bridge, inherited } as TrainerStart)
   expect(environment).toMatchObject({ CUDA_VISIBLE_DEVICES: gpu })
 })
 

@@ -1,7 +1,8 @@
 import type { MachineCheck, MachineOptions, TrainerPlan } from '@aworld-train/core'
+import type { GrpoPlan } from '../hugging-face/plan-grpo.ts'
 import { probeGpuDriver } from '../shared/environment/probe-gpu-driver.ts'
 import { checkTorch } from '../shared/training/check-torch.ts'
-import { type TrlPlan, trlFramework } from './config/trl-config.ts'
+import { trlFramework } from './config/trl-config.ts'
 import { trlPython } from './python/trl-python.ts'
 import { firstGpu } from './run/trl-command.ts'
 
@@ -16,7 +17,7 @@ export const checkMachine = ({
     framework: trlPython,
     title: 'TRL',
     ask: (interpreter) => trlFramework.ask({ configuration: {}, section: null, model: null }, { python: interpreter, signal }),
-    lacks: async () => (plan === null ? [] : await lacks(plan as TrlPlan, { env, signal })),
+    lacks: async () => (plan === null ? [] : await lacks(plan as GrpoPlan, { env, signal })),
     python,
     env: { ...env, CUDA_VISIBLE_DEVICES: firstGpu(env) },
     signal,
@@ -24,7 +25,7 @@ export const checkMachine = ({
 
 /** Requires a GPU if vLLM samples, because TRL pushes weights to vLLM by NCCL. */
 export async function lacks(
-  { fields }: Pick<TrlPlan, 'fields'>,
+  { fields }: Pick<GrpoPlan, 'fields'>,
   { env, signal }: Pick<MachineOptions, 'env' | 'signal'>,
 ): Promise<string[]> {
   if (fields['use_vllm'] !== true) return []

@@ -1,2 +1,2 @@
-export { TrlSettings } from './config/trl-settings.ts'
+export { ModuleSettings as TrlSettings } from '../shared/training/module-config.ts'
 export { trlTrainer } from './trl-trainer.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TrainerStart } from '@aworld-train/core'
 import { expect, test } from 'vitest'
-import type { TrlPlan } from './config/trl-config.ts'
+import type { GrpoPlan } from '../hugging-face/plan-grpo.ts'
 import { trlTrainer } from './trl-trainer.ts'
 
 const packages = { trl: '1.16.0', torch: '2.13.0', transformers: '5.23.0', datasets: '5.2.0', accelerate: '1.15.0', aiohttp: '3.14.5' }
@@ -39,7 +39,7 @@ test.each([
   [{ CUDA_VISIBLE_DEVICES: '' }, ''],
 ])('of the GPUs of %j TRL sees "%s"', (inherited, gpu) => {
   const bridge = { bridgeDirectory: '/b', channelUrl: '', tokenFile: '', run: 'one', path: '/runs/one', incarnation: '', metricsFile: '' }
-  const { environment } = trlTrainer.command({} as TrlPlan, { python: 'python', bridge, inherited } as TrainerStart)
+  const { environment } = trlTrainer.command({} as GrpoPlan, { python: 'python', bridge, inherited } as TrainerStart)
   expect(environment).toMatchObject({ CUDA_VISIBLE_DEVICES: gpu })
 })
 

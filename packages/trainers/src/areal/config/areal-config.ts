@@ -1,4 +1,3 @@
-import { type KeyTree, numberAt } from '@aworld-train/training'
 import type { ModuleConfig, ModulePlan } from '../../shared/training/module-config.ts'
 import type { ArealSettings } from './areal-settings.ts'
 
@@ -18,7 +17,3 @@ export interface ArealPlan extends ModulePlan {
   readonly passes: number
   readonly keepCheckpoints: number | null
 }
-
-/** Longest response of a row: AReaL's key, or half of the context. */
-export const responseTokens = (fields: KeyTree, context: number | null): number =>
-  numberAt(fields, 'gconfig.max_new_tokens', context === null ? 256 : Math.floor(context / 2))

@@ -1,7 +1,7 @@
 import type { PlanInputs, PlanOptions } from '@aworld-train/core'
 import { numberAt, setAt, valueAt } from '@aworld-train/training'
-import { toModulePlan } from '../../shared/training/module-config.ts'
-import { type ArealConfig, type ArealPlan, responseTokens } from './areal-config.ts'
+import { responseTokens, toModulePlan } from '../../shared/training/module-config.ts'
+import type { ArealConfig, ArealPlan } from './areal-config.ts'
 import { askAreal } from './ask-areal.ts'
 
 /** Plans a start. Keys that the user left out follow from the model, the data or this run, each with a note. */
@@ -17,7 +17,7 @@ export async function planAreal(config: ArealConfig, run: PlanInputs, { validate
   }
   const isEvery = (section: string) =>
     ['freq_steps', 'freq_epochs', 'freq_secs'].some((key) => numberAt(fields, `${section}.${key}`, null) !== null)
-  fill('gconfig.max_new_tokens', responseTokens(fields, run.contextLength ?? null), 'half of the model’s context')
+  fill('gconfig.max_new_tokens', responseTokens(fields, 'gconfig.max_new_tokens', run.contextLength ?? null), 'half of the model’s context')
   const batch = numberAt(fields, 'train_dataset.batch_size', 1)
   const rows = run.train?.rows ?? null
   const wanted = numberAt(fields, 'total_train_steps', null)
@@ -41,7 +41,6 @@ export async function planAreal(config: ArealConfig, run: PlanInputs, { validate
     config,
     run,
     fields,
-    responseTokens,
     keys: { responseLength: 'gconfig.max_new_tokens', steps: 'total_train_steps' },
     steps,
     promptsPerBatch: batch,

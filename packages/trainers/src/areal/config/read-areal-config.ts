@@ -1,7 +1,7 @@
 import type { ReadConfigOptions } from '@aworld-train/core'
 import { numberAt, ownKeysOf, readOwnConfig, readTrainerSource, setAt, valueAt } from '@aworld-train/training'
 import { toModuleConfig } from '../../shared/training/module-config.ts'
-import { type ArealConfig, responseTokens } from './areal-config.ts'
+import type { ArealConfig } from './areal-config.ts'
 import { ArealSettings } from './areal-settings.ts'
 import { askAreal } from './ask-areal.ts'
 import { renderGeneralTerms } from './general-terms.ts'
@@ -31,7 +31,7 @@ export async function readArealConfig(source: unknown, options: ReadConfigOption
     source: read,
     own,
     fields,
-    responseTokens,
+    responseLength: 'gconfig.max_new_tokens',
     answer: python === null ? null : await askAreal({ configuration: fields }, { python, signal }),
     identity: [passes],
     notes: rendered.notes,

@@ -5,6 +5,7 @@ import {
   inertNotes,
   isTree,
   type KeyTree,
+  numberAt,
   type OwnConfig,
   type Stratify,
   TrainerSettings,
@@ -49,8 +50,9 @@ export interface ModulePlan extends TrainerPlan {
   readonly deadlineSeconds: number | null
 }
 
-/** Longest response in tokens by the framework's keys. `context` is `null` if the model's context is not known. */
-export type ResponseTokens = (fields: KeyTree, context: number | null) => number
+/** Longest response of a row in tokens: the framework's key, or half of the context, which is `null` if it is not known. */
+export const responseTokens = (fields: KeyTree, key: string, context: number | null): number =>
+  numberAt(fields, key, context === null ? 256 : Math.floor(context / 2))
 
 export interface ModuleConfigParts<Settings extends ModuleSettings> {
   /** The framework's name, for people. */
@@ -58,7 +60,8 @@ export interface ModuleConfigParts<Settings extends ModuleSettings> {
   readonly source: TrainerSource
   readonly own: OwnConfig<Settings>
   readonly fields: KeyTree
-  readonly responseTokens: ResponseTokens
+  /** The framework's key of the longest response. */
+  readonly responseLength: string
   /** `null` if the framework was not asked. */
   readonly answer: ConfigurationAnswer | null
   /** What distinguishes two trainings beside {fields, stratify}. */
@@ -68,12 +71,12 @@ export interface ModuleConfigParts<Settings extends ModuleSettings> {
 }
 
 export function toModuleConfig<Settings extends ModuleSettings>(parts: ModuleConfigParts<Settings>): ModuleConfig<Settings> {
-  const { title, source, own, fields, responseTokens, answer, identity, notes, problems } = parts
+  const { title, source, own, fields, responseLength, answer, identity, notes, problems } = parts
   const { directory, where } = source
   const { settings, training } = own
   const { data, reward, model } = settings
   const context = model.path === null ? null : contextLengthOf(resolve(directory, model.path))
-  const tokens = promptTokens(settings, context, responseTokens(fields, context))
+  const tokens = promptTokens(settings, context, responseTokens(fields, responseLength, context))
   const native = reward.native ? [`reward.native leaves scoring to ${title}, which has no reward here; pass rewardFunc.`] : []
   const stratify = training?.stratify ?? null
   return {
@@ -106,8 +109,7 @@ export interface ModulePlanParts {
   readonly config: ModuleConfig
   readonly run: PlanInputs
   readonly fields: KeyTree
-  readonly responseTokens: ResponseTokens
-  /** Keys of the longest response and of the number of steps, for messages. */
+  /** The framework's keys of the longest response and of the number of steps. */
   readonly keys: { readonly responseLength: string; readonly steps: string }
   readonly steps: number | null
   readonly promptsPerBatch: number
@@ -119,10 +121,10 @@ export interface ModulePlanParts {
 }
 
 export function toModulePlan(parts: ModulePlanParts): ModulePlan {
-  const { title, config, run, fields, responseTokens, keys, steps, promptsPerBatch, seed, evaluation, answer, notes } = parts
+  const { title, config, run, fields, keys, steps, promptsPerBatch, seed, evaluation, answer, notes } = parts
   const { settings, stratify } = config
   const context = run.contextLength ?? null
-  const maxResponseTokens = responseTokens(fields, context)
+  const maxResponseTokens = responseTokens(fields, keys.responseLength, context)
   const maxPromptTokens = promptTokens(settings, context, maxResponseTokens) ?? 1024
   const problems = [...parts.problems]
   if (context !== null && maxPromptTokens < 1)

@@ -1,21 +1,11 @@
 import type { KeyTree } from '@aworld-train/training'
 import type { GrpoFramework } from '../../hugging-face/grpo-framework.ts'
-import type { GrpoPlan } from '../../hugging-face/plan-grpo.ts'
-import type { GrpoConfig } from '../../hugging-face/read-grpo-config.ts'
 import { askConfiguration } from '../../shared/process/ask-configuration.ts'
 import { firstGpu, swiftVariables } from '../run/swift-variables.ts'
-import { SwiftSettings } from './swift-settings.ts'
 
-/** A configuration in arguments of `swift rlhf`, in our keys, or both. */
-export type SwiftConfig = GrpoConfig<SwiftSettings>
-
-/** The plan that `python -m aworld_train_bridge.swift` is started with. That module defines its shape. */
-export type SwiftPlan = GrpoPlan
-
-export const swiftFramework: GrpoFramework<SwiftSettings> = {
+export const swiftFramework: GrpoFramework = {
   name: 'swift',
   title: 'ms-swift',
-  settings: SwiftSettings,
   batchRows: 1,
   shuffleKey: 'train_dataloader_shuffle',
   warmupFractionKey: 'warmup_ratio',
