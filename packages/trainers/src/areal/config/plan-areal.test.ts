@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { PlanInputs } from '@aworld-train/core'
@@ -71,6 +71,23 @@ test.each([
 ])('%j is refused in a sentence', async (source, problem) => {
   const { problems } = await readArealConfig(source, options)
   expect(problems.join('\n')).toMatch(problem)
+})
+
+test('a YAML file of AReaL is brought under `areal:`, and at the top every key of it is told its place', async () => {
+  const path = await mkdtemp(join(tmpdir(), 'areal yaml-'))
+  const theirs = ['gconfig:', '  n_samples: 8', 'actor:', `  path: \${model_path}`, 'cluster:', '  n_nodes: 1']
+  await writeFile(join(path, 'brought.yaml'), ['limits: {maxTurns: 3}', 'areal:', ...theirs.map((line) => `  ${line}`)].join('\n'))
+  await writeFile(join(path, 'top.yaml'), theirs.join('\n'))
+  const { fields, problems } = await readArealConfig(join(path, 'brought.yaml'), options)
+  expect(problems).toEqual([])
+  expect(fields).toEqual({ gconfig: { n_samples: 8 }, actor: { path: `\${model_path}` }, cluster: { n_nodes: 1 } })
+  const top = await readArealConfig(join(path, 'top.yaml'), options)
+  expect(top.problems).toEqual(
+    ['gconfig', 'actor', 'cluster'].map((key) =>
+      expect.stringMatching(`"${key}" is no key of the configuration.*stands in the section "areal": areal.${key}\\.`),
+    ),
+  )
+  await rm(path, { recursive: true })
 })
 
 test('what the user left out follows from model, data and run', async () => {
