@@ -42,11 +42,6 @@ export const trainerTraps: readonly Trap[] = [
         : null,
   },
   {
-    name: 'no-engine',
-    severity: 'error',
-    check: ({ at }) => (at(`${rollout}.name`) === '???' ? `${rollout}.name is not set; set it to vllm or sglang.` : null),
-  },
-  {
     name: 'ray-cpus',
     severity: 'error',
     check: (context) => {
