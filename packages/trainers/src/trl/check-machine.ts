@@ -1,10 +1,10 @@
 import type { MachineCheck, MachineOptions, TrainerPlan } from '@aworld-train/core'
+import { firstGpu } from '../hugging-face/first-gpu.ts'
 import type { GrpoPlan } from '../hugging-face/plan-grpo.ts'
 import { probeGpuDriver } from '../shared/environment/probe-gpu-driver.ts'
 import { checkTorch } from '../shared/training/check-torch.ts'
 import { trlFramework } from './config/trl-config.ts'
 import { trlPython } from './python/trl-python.ts'
-import { firstGpu } from './run/trl-command.ts'
 
 /** Checks that there is a GPU if vLLM samples, and a torch that uses it, and that TRL and the bridge can be imported. */
 export const checkMachine = ({

@@ -1,7 +1,8 @@
 import type { KeyTree } from '@aworld-train/training'
+import { firstGpu } from '../../hugging-face/first-gpu.ts'
 import type { GrpoFramework } from '../../hugging-face/grpo-framework.ts'
 import { askConfiguration } from '../../shared/process/ask-configuration.ts'
-import { firstGpu, swiftVariables } from '../run/swift-variables.ts'
+import { swiftVariables } from '../run/swift-variables.ts'
 
 export const swiftFramework: GrpoFramework = {
   name: 'swift',

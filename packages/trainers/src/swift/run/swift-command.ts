@@ -1,7 +1,8 @@
 import type { TrainerCommand, TrainerStart } from '@aworld-train/core'
+import { firstGpu } from '../../hugging-face/first-gpu.ts'
 import { bridgeEnvironment } from '../../shared/process/bridge-environment.ts'
 import { moduleCommand } from '../../shared/training/write-plan-files.ts'
-import { firstGpu, swiftVariables } from './swift-variables.ts'
+import { swiftVariables } from './swift-variables.ts'
 
 /** Prefixes of variables that ms-swift, its hub client, accelerate and transformers read beside those of torch. */
 const prefixes = ['ACCELERATE_', 'TRL_', 'SWIFT_', 'MODELSCOPE_', 'SWANLAB_']
