@@ -50,9 +50,9 @@ export interface ParsedLocalConfig {
   readonly extension: KeyTree
   /** Keys of a framework's configuration that have no effect here. */
   readonly ignored: readonly string[]
-  /** Sentences that are shown to the user once. */
   /** Settings that the trainer does not read. */
   readonly notes: readonly string[]
+  /** Sentences that are shown to the user once. */
   readonly warnings: readonly string[]
 }
 
