@@ -410,7 +410,11 @@ export async function agent(task, context) {
       reward: null,
       why: expect.stringMatching(/AGENT_FAILED: .*no chalk at all/),
     })
-    expect(first('hangs')).toMatchObject({ ends: 'time-limit', reward: null, why: expect.stringMatching(/AGENT_LIMIT: .*(?:20000 ms|20 s)/) })
+    expect(first('hangs')).toMatchObject({
+      ends: 'time-limit',
+      reward: null,
+      why: expect.stringMatching(/AGENT_LIMIT: .*(?:20000 ms|20 s)/),
+    })
     expect(first('number')).toMatchObject({ ends: 'failed', why: expect.stringMatching(/returned number 7|returned a number/) })
     expect(first('long')).toMatchObject({
       ends: 'context-overflow',

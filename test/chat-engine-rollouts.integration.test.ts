@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AgentProgram, RolloutRequest } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
-
 import { createRolloutRunner } from '@aworld-train/rollout'
 import { openRunStore, readRun } from '@aworld-train/store'
 import { expect, test } from 'vitest'

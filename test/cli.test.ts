@@ -3,7 +3,6 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { type RunReport, TrainingSample, Turn, toTrainingSamples } from '@aworld-train/core'
-
 import { readRun } from '@aworld-train/store'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import OpenAI from 'openai'

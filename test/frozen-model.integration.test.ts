@@ -8,7 +8,6 @@ import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
 import { type AgentProgram, type RolloutRequest, toTrainingSamples } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import { createGateway, type FrozenRoute } from '@aworld-train/gateway'
-
 import { createRolloutRunner } from '@aworld-train/rollout'
 import { openRunStore } from '@aworld-train/store'
 import { scriptedEngine, writeTinyModel } from '@aworld-train/testing'

@@ -1,5 +1,4 @@
 import type { Message, RunStore } from '@aworld-train/core'
-
 import { createRolloutRunner } from '@aworld-train/rollout'
 import { openRunStore, resolveRun } from '@aworld-train/store'
 import { memoryEnvironment } from '../packages/rollout/src/testing/memory-environment.ts'

@@ -8,7 +8,6 @@ import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
 import { type AgentProgram, type RolloutRequest, TrainError, type Turn } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import { createGateway } from '@aworld-train/gateway'
-
 import { createRolloutRunner, type RolloutRunnerOptions } from '@aworld-train/rollout'
 import { openRunStore } from '@aworld-train/store'
 import { type ScriptedCompletion, scriptedEngine, writeTinyModel } from '@aworld-train/testing'

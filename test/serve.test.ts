@@ -3,7 +3,6 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type RolloutRequest, SessionRecord } from '@aworld-train/core'
-
 import { createRolloutClient } from '@aworld-train/rollout'
 import OpenAI from 'openai'
 import { Agent, fetch as fetchWith } from 'undici'

@@ -3,7 +3,6 @@ import { dirname } from 'node:path'
 import type { LossDefinition, TrainingSample, UpdateRequest } from '@aworld-train/core'
 import { createLocalEngine } from '@aworld-train/engines/local'
 import { createTinkerEngine } from '@aworld-train/engines/tinker'
-
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { makeTinyFolder } from '../packages/engines/src/local/testing/tiny-model.ts'
 import { openTinkerService } from './support/tinker-service.ts'

@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RolloutContext, RunEvent, RunReport } from '@aworld-train/core'
-
 import { readRun } from '@aworld-train/store'
 import { AgentTrainer } from 'aworld-train'
 import OpenAI from 'openai'

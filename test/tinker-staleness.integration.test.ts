@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PolicyEndpoint, RolloutContext, RunEvent, RunReport } from '@aworld-train/core'
-
 import { readRun } from '@aworld-train/store'
 import { AgentTrainer } from 'aworld-train'
 import { expect, it, onTestFinished } from 'vitest'

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import type { RolloutRequest, RunEvent, StepSample } from '@aworld-train/core'
-
 import { openRunStore, writeJsonAtomically } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 import { episodeOf, runRequest, turnChain } from '../../packages/store/src/testing/run-fixtures.ts'

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Turn, trainedLength } from '@aworld-train/core'
-
 import { type RunReader, readRun } from '@aworld-train/store'
 import { LocalConfig } from '@aworld-train/training'
 import definition from '../../examples/periodic-table/aworld-train.config.ts'

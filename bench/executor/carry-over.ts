@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RolloutContext, RunEvent, RunReport } from '@aworld-train/core'
-
 import { readRun } from '@aworld-train/store'
 import { AgentTrainer, chatMlTemplate, createVocabularyTokenizer, initModel } from 'aworld-train'
 import { type BenchRow, type BenchSuite, compare, spreadOf } from '../suite.ts'

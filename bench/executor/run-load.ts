@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { RolloutRequest } from '@aworld-train/core'
 import { ExecutorSettings, openAgentSide, openExecutor } from '@aworld-train/training'
-
 import { launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 import { processTree } from '../gateway/process-tree.ts'
 import { type LoadOptions, makeLoad, toRequest } from './load.ts'

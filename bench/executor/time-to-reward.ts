@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { toAgentProgram } from '@aworld-train/agent'
 import type { AgentProgram, RolloutContext, RunEvent } from '@aworld-train/core'
-
 import { AgentTrainer } from 'aworld-train'
 import { agent } from '../../examples/periodic-table/agent.ts'
 import definition from '../../examples/periodic-table/aworld-train.config.ts'

@@ -10,7 +10,6 @@ import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
 import type { PolicySession, RolloutRequest, Sampling } from '@aworld-train/core'
 import { createVllmChatEngine, createVllmTokenEngine } from '@aworld-train/engines/remote'
 import { createGateway, type ModelRoute } from '@aworld-train/gateway'
-
 import { openRunStore } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 

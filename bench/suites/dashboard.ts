@@ -8,7 +8,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { RolloutList, RunEvent, RunReport } from '@aworld-train/core'
 import { createHttpRuns, exportRun } from '@aworld-train/dashboard'
-
 import type { Browser } from 'playwright-core'
 import { writeRun } from '../../packages/dashboard/src/testing/write-run.ts'
 import { openBrowser } from '../../test/dashboard/browser.ts'

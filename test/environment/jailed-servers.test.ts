@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { EnvironmentLease, LeaseTask, McpServerConfig } from '@aworld-train/core'
-
 import { createEnvironment } from 'aworld-train'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { sleepersOf, sleepTime } from './processes.ts'

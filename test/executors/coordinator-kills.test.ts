@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning, type RolloutRequest, type RunReport } from '@aworld-train/core'
-
 import { createRolloutClient } from '@aworld-train/rollout'
 import { readRun } from '@aworld-train/store'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'

@@ -7,7 +7,6 @@ import {
   type Turn,
   tokenReport,
 } from '@aworld-train/core'
-
 import { inject } from 'vitest'
 import type { Framework } from './frameworks.ts'
 import type { Policy } from './start-policy.ts'

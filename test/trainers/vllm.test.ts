@@ -10,7 +10,6 @@ import {
   type RemoteTokenEngine,
   readVllmAnswer,
 } from '@aworld-train/engines/remote'
-
 import { describeTokenEngine } from '@aworld-train/testing'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -8,7 +8,6 @@ import {
   TrainError,
   toTrainError,
 } from '@aworld-train/core'
-
 import { z } from 'zod'
 import { Agent } from './agent.ts'
 import { type AgentGraph, createAgentGraph } from './agent-graph.ts'

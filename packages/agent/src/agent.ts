@@ -1,5 +1,4 @@
 import { isRecord, type McpConfig, TrainError } from '@aworld-train/core'
-
 import { AgentConfig, type AgentConfigOptions } from './agent-config.ts'
 import { collectAgents } from './collect-agents.ts'
 import type { AgentHooks } from './hooks.ts'

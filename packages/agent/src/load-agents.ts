@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
 import { isRecord, TrainError } from '@aworld-train/core'
-
 import { parse } from 'yaml'
 import { Agent, type AgentOptions } from './agent.ts'
 import { describeValue, readNamedOptions } from './named-options.ts'

@@ -16,7 +16,6 @@ import {
   type Tools,
   TrainError,
 } from '@aworld-train/core'
-
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
 

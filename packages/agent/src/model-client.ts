@@ -1,6 +1,5 @@
 import type { Message, PolicyEndpoint } from '@aworld-train/core'
 import { retryRules, sendWithRetries } from '@aworld-train/http'
-
 import OpenAI from 'openai'
 import { Agent as Dispatcher, request } from 'undici'
 import { type ModelSide, toModelError } from './model-error.ts'

@@ -1,5 +1,4 @@
 import { type ErrorCode, errorCatalogue, type PolicyEndpoint, TrainError } from '@aworld-train/core'
-
 import { APIError } from 'openai'
 
 /**

@@ -1,5 +1,4 @@
 import { isRecord, TrainError } from '@aworld-train/core'
-
 import { suggest } from './suggest.ts'
 
 type SnakeCase<Text extends string> = Text extends `${infer Head}${infer Tail}`

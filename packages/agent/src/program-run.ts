@@ -1,5 +1,4 @@
 import type { AgentAnswer, Message, RolloutContext, Usage } from '@aworld-train/core'
-
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
 import type { ModelTransport } from './model-client.ts'

@@ -1,5 +1,4 @@
 import type { AgentDeclaration, AgentProgram, AgentTask, Message, PolicyEndpoint, RolloutContext } from '@aworld-train/core'
-
 import type { Agent } from './agent.ts'
 import type { Swarm } from './swarm.ts'
 

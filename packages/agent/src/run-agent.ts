@@ -1,5 +1,4 @@
 import { type AgentAnswer, type Message, type PolicyEndpoint, type ToolCall, TrainError } from '@aworld-train/core'
-
 import type { Agent } from './agent.ts'
 import type { ProgramRun } from './program-run.ts'
 import { runAfterModel, runAfterTool, runBeforeModel, runBeforeTool } from './run-hooks.ts'

@@ -1,5 +1,4 @@
 import type { AgentAnswer, AgentEdge, BudgetLimits, Environment, ToolCallRecord, Tools, TrainingTask } from '@aworld-train/core'
-
 import { createAgentGraph } from './agent-graph.ts'
 import { toAgentProgram } from './agent-program.ts'
 import { createLocalContext } from './local-context.ts'

@@ -9,7 +9,6 @@ import {
   TrainError,
   toTrainError,
 } from '@aworld-train/core'
-
 import { Agent } from './agent.ts'
 import { type AgentGraph, createAgentGraph } from './agent-graph.ts'
 import { createProgramRun, runMembers } from './agent-program.ts'

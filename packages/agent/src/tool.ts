@@ -7,7 +7,6 @@ import {
   ToolResult,
   TrainError,
 } from '@aworld-train/core'
-
 import { z } from 'zod'
 import { describeValue } from './named-options.ts'
 

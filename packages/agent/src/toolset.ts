@@ -1,5 +1,4 @@
 import { isRecord, type ToolCall, type ToolDefinition, type ToolResult, type Tools, TrainError } from '@aworld-train/core'
-
 import type { Agent } from './agent.ts'
 import type { ProgramRun, RunAgent } from './program-run.ts'
 import { suggest } from './suggest.ts'

@@ -1,5 +1,4 @@
 import type { DatasetSource, RewardSource, RunOptions } from '@aworld-train/training'
-
 import type { TrainableAgent } from './load/load-agent.ts'
 import type { RunDashboardOptions } from './run-dashboard.ts'
 

@@ -11,7 +11,6 @@ import {
   type TrainerProcessorClass,
   unregisterProcessor,
 } from '@aworld-train/training'
-
 import type { AgentTrainerOptions } from './agent-trainer-options.ts'
 import { type AworldTrainerOptions, readTrainerOptions } from './aworld/trainer-options.ts'
 import { takesRunOptions } from './checks/planning-trainer.ts'

@@ -1,5 +1,4 @@
 import type { RunReport, TrainerConfig } from '@aworld-train/core'
-
 import {
   checkPythonTraining,
   checkTrainerReward,

@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads'
 import { createFairQueue, siblingModule, TrainError } from '@aworld-train/core'
-
 import type { TokenizerSource } from './tokenizer.ts'
 
 export interface EncodeRequest {

@@ -3,7 +3,6 @@ import { createCallReader } from './call-reader.ts'
 import { CompletionOutput } from './completion-output.ts'
 import { createReasoningReader } from './reasoning-reader.ts'
 import { endsInReasoning, reasoningTags, reasoningTagsOf } from './reasoning-tags.ts'
-
 import { toolCallSyntaxes } from './syntax/table.ts'
 
 describe.each(reasoningTags.map((tags) => [tags.name, tags] as const))('%s', (_, tags) => {

@@ -1,5 +1,4 @@
 import type { RolloutTrace, ToolCallRecord, TurnTrace } from '@aworld-train/core'
-
 import { integer } from './format.ts'
 
 /** A model call or a tool call on the time line of a rollout. */

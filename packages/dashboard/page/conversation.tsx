@@ -1,6 +1,5 @@
 // The conversation: messages, calls with their results, and how sure the model was of each answer.
 import type { AgentTrace, RolloutTrace, ToolCall, TurnTrace } from '@aworld-train/core'
-
 import { useState } from 'preact/hooks'
 import { leastOfBins } from './bins.ts'
 import { type Call, stretchAt, toolId, turnId } from './calls.ts'

@@ -3,7 +3,6 @@ import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import { type RolloutRow, type RunSummary, type SampleSummary, type TaskSummary, type ToolCallRecord, TrainError } from '@aworld-train/core'
-
 import type { ExportedRows, ExportedRun, ExportedTrace } from './export-data.ts'
 import { type FolderClient, openFolder } from './folder-client.ts'
 import { listRun } from './list-runs.ts'

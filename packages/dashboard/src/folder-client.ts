@@ -13,7 +13,6 @@ import {
   type TaskSummary,
   type TrainingTask,
 } from '@aworld-train/core'
-
 import { healthEveryMs, healthKeptMs, readRun } from '@aworld-train/store'
 import { readRunData } from '@aworld-train/training'
 import { parse } from 'yaml'

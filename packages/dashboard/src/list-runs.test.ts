@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { InferenceReport, type RunListing } from '@aworld-train/core'
-
 import { expect, it } from 'vitest'
 import { openDashboard } from './open-dashboard.ts'
 import { writeRun } from './testing/write-run.ts'

@@ -1,7 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { AnyReport, displayPath, isUnscored, type RunListing, RunManifest, toTrainError } from '@aworld-train/core'
-
 import { readRun } from '@aworld-train/store'
 import { comparedEvaluations } from './compared-evaluations.ts'
 import { readJson, runStatus } from './run-status.ts'

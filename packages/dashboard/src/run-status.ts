@@ -1,7 +1,6 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ErrorRecord, RunEvent, type RunStatus } from '@aworld-train/core'
-
 import { isOwned } from '@aworld-train/store'
 
 const partBytes = 64 * 1024

@@ -14,7 +14,6 @@ import {
   type StepSummary,
   type UntrainedReason,
 } from '@aworld-train/core'
-
 import { type EvaluatedRollout, type FinishedSum, type FinishedTotals, mostNamed, type StepTotals } from '@aworld-train/store'
 import { evaluationName } from './evaluation-name.ts'
 

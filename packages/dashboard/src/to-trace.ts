@@ -13,7 +13,6 @@ import {
   type Turn,
   type TurnTrace,
 } from '@aworld-train/core'
-
 import type { TokenTexts } from './token-texts.ts'
 
 /** Inputs of a trace. */

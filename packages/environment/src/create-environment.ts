@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { type Environment, type EnvironmentLease, type LeasedSandbox, TrainError } from '@aworld-train/core'
-
 import { type EnvironmentOptions, resolveOptions } from './environment-options.ts'
 import { openRolloutLease } from './rollout-lease.ts'
 import { createServerPool } from './server-pool.ts'

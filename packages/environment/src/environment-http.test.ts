@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Environment, McpServerConfig } from '@aworld-train/core'
-
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { createEnvironment } from './create-environment.ts'
 import { type AgentLease, leaseTools } from './testing/agent-lease.ts'

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Environment, McpServerConfig } from '@aworld-train/core'
-
 import { afterEach, describe, expect, it } from 'vitest'
 import { createEnvironment } from './create-environment.ts'
 import type { EnvironmentOptions } from './environment-options.ts'

@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { filesByName, type LeaseTask, TrainError } from '@aworld-train/core'
-
 import { childEnvironment } from './child-environment.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 import { killTree } from './process-guard.ts'

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { filesByName, LeaseAnswer, type LeasedSandbox, type LeaseOpen, type LeaseRequest, TrainError } from '@aworld-train/core'
-
 import { fetch, Response, request as undiciRequest } from 'undici'
 import { reasonOf } from './reason-of.ts'
 import { sendPatiently } from './send-patiently.ts'

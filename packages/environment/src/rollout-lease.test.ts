@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { EnvironmentLease, LeaseTask, McpServerConfig, Tools } from '@aworld-train/core'
-
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createEnvironment } from './create-environment.ts'
 

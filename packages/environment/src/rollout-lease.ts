@@ -1,6 +1,5 @@
 import { rm } from 'node:fs/promises'
 import { type EnvironmentLease, type LeasedSandbox, type LeaseRequest, type Tools, TrainError } from '@aworld-train/core'
-
 import type { ResolvedOptions } from './environment-options.ts'
 import { type NamedTool, nameTools } from './name-tools.ts'
 import { prepareWorkspace } from './prepare-workspace.ts'

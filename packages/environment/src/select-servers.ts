@@ -1,5 +1,4 @@
 import { type McpServerConfig, type ToolSelection, TrainError } from '@aworld-train/core'
-
 import type { ResolvedOptions } from './environment-options.ts'
 import { type ServerDefinition, toServerDefinition } from './server-definition.ts'
 import { suggestion } from './suggestion.ts'

@@ -8,7 +8,6 @@ import {
   type ToolResult,
   TrainError,
 } from '@aworld-train/core'
-
 import { Client, type PriorDiscovery, ProtocolError, SdkError, SdkErrorCode, SseError, type Tool } from '@modelcontextprotocol/client'
 import { childEnvironment } from './child-environment.ts'
 import type { ResolvedOptions } from './environment-options.ts'

@@ -1,7 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type McpServerConfig, suggest, TrainError } from '@aworld-train/core'
-
 import type { ResolvedOptions } from './environment-options.ts'
 
 interface CommonDefinition {

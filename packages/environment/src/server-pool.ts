@@ -2,7 +2,6 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LeasedSandbox, makeOwnFolder, orAborted, type ProgramJail, TrainError } from '@aworld-train/core'
-
 import { type CallCounter, createCallCounter } from './call-counter.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 import { createProcessGuard } from './process-guard.ts'

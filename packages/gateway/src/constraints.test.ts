@@ -1,6 +1,5 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { type Constraint, type PolicyEndpoint, toTrainingSamples } from '@aworld-train/core'
-
 import { expect, test } from 'vitest'
 import { lookupCall, lookupTool, openaiClient, post, sessionRequest, startGateway } from './testing/start-gateway.ts'
 

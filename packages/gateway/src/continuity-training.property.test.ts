@@ -1,5 +1,4 @@
 import { type GenerateRequest, type Turn, toTrainingSamples } from '@aworld-train/core'
-
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { episodeOf } from './testing/episode-of.ts'

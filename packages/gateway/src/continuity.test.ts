@@ -1,5 +1,4 @@
 import type { GenerateRequest, Trajectory } from '@aworld-train/core'
-
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { lookupCall, lookupTool, openaiClient, post, type Say, sessionRequest, startGateway, until } from './testing/start-gateway.ts'

@@ -2,7 +2,6 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { createEncoder } from '@aworld-train/chat'
 import { type PolicySession, type SessionRequest, TrainError } from '@aworld-train/core'
 import { openHttpServer } from '@aworld-train/http'
-
 import { Registry } from 'prom-client'
 import { affinityOf } from './affinity.ts'
 import { createCallKinds } from './call-kind.ts'

@@ -1,6 +1,5 @@
 import type { PolicyGateway, TrainedCalls, Turn, WeightPublication, WeightReport } from '@aworld-train/core'
 import type { HttpLimits, TlsIdentity } from '@aworld-train/http'
-
 import type { Registry } from 'prom-client'
 import type { ModelRoute } from './models/routes.ts'
 

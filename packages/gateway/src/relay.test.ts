@@ -1,5 +1,4 @@
 import type { PolicySession, SessionRequest, Trajectory, Turn } from '@aworld-train/core'
-
 import { expect, test } from 'vitest'
 import { createGateway } from './gateway.ts'
 import { startChatGateway } from './testing/start-chat-gateway.ts'

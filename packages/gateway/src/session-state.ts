@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Conversation } from '@aworld-train/chat'
 import { type SessionRequest, TrainError, type Trajectory, type Turn } from '@aworld-train/core'
-
 import type { ActiveCall } from './active-call.ts'
 import { type Budget, createBudget } from './budget.ts'
 import { createResponseMemory, type ResponseMemory } from './dialects/responses/memory.ts'

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type PolicyEndpoint, type PolicySession, TrainError, type Trajectory } from '@aworld-train/core'
-
 import { type SessionState, toTrajectories } from './session-state.ts'
 
 export interface SessionOptions {

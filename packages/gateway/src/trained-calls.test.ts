@@ -6,7 +6,6 @@ import {
   type Trajectory,
   toTrainingSamples,
 } from '@aworld-train/core'
-
 import { describe, expect, test } from 'vitest'
 import { episodeOf } from './testing/episode-of.ts'
 import { startChatGateway } from './testing/start-chat-gateway.ts'

@@ -8,7 +8,6 @@ import {
   type RolloutContext,
   TrainError,
 } from '@aworld-train/core'
-
 import type { AttemptTools } from './attempt-tools.ts'
 import type { ToolJournal } from './tool-journal.ts'
 

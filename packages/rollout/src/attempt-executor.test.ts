@@ -1,5 +1,4 @@
 import { AttemptAssignment, type AttemptExecutor, AttemptOutcome, TrainError } from '@aworld-train/core'
-
 import { expect, test } from 'vitest'
 import { createAttemptExecutor } from './attempt-executor.ts'
 import { memoryEnvironment } from './testing/memory-environment.ts'

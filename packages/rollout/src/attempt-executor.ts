@@ -16,7 +16,6 @@ import {
   TrainError,
   toAgentTask,
 } from '@aworld-train/core'
-
 import { createAttemptContext } from './attempt-context.ts'
 import { createAttemptTools } from './attempt-tools.ts'
 import { type Clock, processClock } from './clock.ts'

@@ -1,5 +1,4 @@
 import { type AttemptState, type RolloutContext, type RunEvent, TrainError } from '@aworld-train/core'
-
 import { expect, test } from 'vitest'
 import type { RolloutRunnerOptions } from './rollout-options.ts'
 import { createRolloutRunner } from './rollout-runner.ts'

@@ -8,7 +8,6 @@ import {
   toTrainError,
   withDeadline,
 } from '@aworld-train/core'
-
 import type { TimeBudget } from './time-budget.ts'
 import type { ToolJournal } from './tool-journal.ts'
 

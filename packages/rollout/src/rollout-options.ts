@@ -11,7 +11,6 @@ import type {
   RunEvent,
   StopReason,
 } from '@aworld-train/core'
-
 import type { AttemptExecutorOptions } from './attempt-executor.ts'
 import type { ScoreUnfinished } from './reward-decision.ts'
 import type { RolloutWorkers, WorkerSource } from './rollout-workers.ts'

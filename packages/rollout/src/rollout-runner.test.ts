@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AgentProgram, type Message, type RolloutContext, TrainError } from '@aworld-train/core'
-
 import { expect, test } from 'vitest'
 import { memoryEnvironment } from './testing/memory-environment.ts'
 import { memoryStore } from './testing/memory-store.ts'

@@ -11,7 +11,6 @@ import {
   TrainError,
   type Trajectory,
 } from '@aworld-train/core'
-
 import { createAttemptExecutor } from './attempt-executor.ts'
 import { type Clock, processClock } from './clock.ts'
 import { endRolloutSpan, startRolloutSpan } from './observe/rollout-spans.ts'

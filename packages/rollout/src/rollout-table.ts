@@ -1,5 +1,4 @@
 import { type EndedAttempt, type Episode, type RolloutRequest, TrainError } from '@aworld-train/core'
-
 import type { Span } from '@opentelemetry/api'
 import type { AttemptResult } from './run-attempt.ts'
 

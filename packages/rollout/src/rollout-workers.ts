@@ -1,5 +1,4 @@
 import type { AttemptExecutor, AttemptName, WorkerHealth } from '@aworld-train/core'
-
 import type { WorkerTerms } from './scheduler/scheduler-state.ts'
 
 /** The coordinator's connection to a place where agents run. */

@@ -15,7 +15,6 @@ import {
   type Trajectory,
   type Turn,
 } from '@aworld-train/core'
-
 import type { Span } from '@opentelemetry/api'
 import { emptyOutcome } from './empty-outcome.ts'
 import { traceHeadersOf } from './observe/rollout-spans.ts'

@@ -7,7 +7,6 @@ import {
   type TrainError,
   toTrainError,
 } from '@aworld-train/core'
-
 import type { Span } from '@opentelemetry/api'
 import { endAttemptSpan, startAttemptSpan } from './observe/rollout-spans.ts'
 import type { CurrentAttempt } from './rollout-table.ts'

@@ -1,5 +1,4 @@
 import { type AnswerKey, type Episode, type Reward, type RolloutRequest, TrainError, toTrainError } from '@aworld-train/core'
-
 import type { Span } from '@opentelemetry/api'
 import { inRewardSpan } from './observe/rollout-spans.ts'
 import { decideReward, type ScoreUnfinished } from './reward-decision.ts'

@@ -1,5 +1,4 @@
 import { type ExecutedToolCall, errorMessage, orAborted, preciseNow, type ToolResult, type TrainError } from '@aworld-train/core'
-
 import type { Span } from '@opentelemetry/api'
 import { inToolSpan } from './observe/rollout-spans.ts'
 import { toolCallLimit } from './rollout-errors.ts'

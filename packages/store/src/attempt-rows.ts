@@ -1,6 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { AttemptRow, AttemptWorker, EndedAttempt, ErrorRecord } from '@aworld-train/core'
-
 import { agentColumn } from './schema.ts'
 
 export interface AttemptWrites {

@@ -9,7 +9,6 @@ import {
   type StepRecord,
   type SubmissionStore,
 } from '@aworld-train/core'
-
 import { createAttemptWrites } from './attempt-rows.ts'
 import type { CommitQueue } from './commit-queue.ts'
 import type { RolloutColumns } from './rollout-columns.ts'

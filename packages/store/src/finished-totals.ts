@@ -1,6 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { FailureCount, RolloutRow, RolloutWaits, StopReason } from '@aworld-train/core'
-
 import type { RolloutRowReads } from './rollout-rows.ts'
 
 /** Totals of the results that finished after a place in the order of finishing. */

@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { HealthSample, RunManifest, RunStore, WorkerHealth } from '@aworld-train/core'
-
 import { createEventLog } from './event-log.ts'
 import { healthKey, workersKey } from './health-samples.ts'
 import { createLocalWriter } from './local-writer.ts'

@@ -10,7 +10,6 @@ import {
   type StopReason,
   type Timing,
 } from '@aworld-train/core'
-
 import { lengthOf } from './rollout-columns.ts'
 
 export interface RolloutRowReads {

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning, TrainError } from '@aworld-train/core'
-
 import { toStoreError } from './store-error.ts'
 import { writeJsonAtomically } from './write-json-atomically.ts'
 

@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { isRecord, RunManifest, TrainError } from '@aworld-train/core'
-
 import { redactSecrets } from './redact-secrets.ts'
 import { anotherVersion } from './run-database.ts'
 import { storeVersion } from './schema.ts'

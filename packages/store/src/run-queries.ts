@@ -22,7 +22,6 @@ import {
   type Trajectory,
   type Turn,
 } from '@aworld-train/core'
-
 import { createAttemptReads } from './attempt-rows.ts'
 import { createFinishedTotals, type FinishedTotals } from './finished-totals.ts'
 import { createHealthReads } from './health-samples.ts'

@@ -1,5 +1,4 @@
 import { type Episode, preciseNow, type RolloutWriter, type RunProgress, type SubmissionStore, type Turn } from '@aworld-train/core'
-
 import type { EncodedTurn, EncodedWrites } from './encoded-writes.ts'
 import { toRolloutColumns } from './rollout-columns.ts'
 import type { EpisodeBody } from './run-queries.ts'

@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads'
 import { siblingModule, TrainError } from '@aworld-train/core'
-
 import type { EncodedTurn } from './encoded-writes.ts'
 import type { RunWriter } from './local-writer.ts'
 import type { ThreadCall, ThreadMethod, ThreadOptions, ThreadReply } from './thread-messages.ts'

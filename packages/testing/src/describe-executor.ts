@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Episode, LaunchedWorker, Launcher } from '@aworld-train/core'
-
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 /** Checks of the exam. An engine may lack some, with a reason. */

@@ -14,7 +14,6 @@ import {
   type TrainingSample,
   type UpdateRequest,
 } from '@aworld-train/core'
-
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
 /** A learner with fresh weights of its own, and the engine that samples its published weights. */

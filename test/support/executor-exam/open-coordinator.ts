@@ -7,7 +7,6 @@ import { createGateway } from '@aworld-train/gateway'
 import { openRunStore } from '@aworld-train/store'
 import { type ExecutorCoordinator, scriptedEngine, writeTinyModel } from '@aworld-train/testing'
 import { ExecutorSettings, localEngine, openAgentSide, openExecutor } from '@aworld-train/training'
-
 import { launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 
 /** This agent reports its process, waits if its task says so, and asks its policy once. */

@@ -2,7 +2,6 @@ import { existsSync, statSync } from 'node:fs'
 import { mkdtemp, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isRecord, type RunReport } from '@aworld-train/core'
-
 import {
   createTrainerExam,
   type Refusal,

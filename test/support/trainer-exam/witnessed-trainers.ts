@@ -1,7 +1,6 @@
 import { appendFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Learner, TrainingSample, UpdateMetrics } from '@aworld-train/core'
-
 import type { TrainedBatch } from '@aworld-train/testing'
 import { AgentTrainer } from 'aworld-train'
 import { LocalTrainer } from '../../../packages/aworld-train/src/local/local-trainer.ts'

@@ -3,7 +3,6 @@
 import { channelPath, type RewardOutput } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import { createGateway } from '@aworld-train/gateway'
-
 import {
   createChannelAnswers,
   createChannelEngine,

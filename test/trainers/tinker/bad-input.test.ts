@@ -3,7 +3,6 @@ import { readdir, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { GenerateRequest, TrainingSample, UpdateRequest } from '@aworld-train/core'
 import { createTinkerEngine, describeService, type TinkerEngineOptions } from '@aworld-train/engines/tinker'
-
 import type { TinkerCall, TinkerServerOptions } from '@aworld-train/testing'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { makeTinyFolder } from '../../../packages/engines/src/local/testing/tiny-model.ts'

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lossWeights, type TrainingSample, type UpdateRequest } from '@aworld-train/core'
 import { createTinkerEngine } from '@aworld-train/engines/tinker'
-
 import { AgentTrainer } from 'aworld-train'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import definition from '../../../examples/periodic-table/aworld-train.config.ts'

@@ -5,7 +5,6 @@ import { type ChatModel, loadChatModel } from '@aworld-train/chat'
 import type { ModelDescription, ReportedCompletion, Sampling } from '@aworld-train/core'
 import { createLocalEngine } from '@aworld-train/engines/local'
 import { createVllmTokenEngine, createWeightUpdater, type Publication, type RemoteTokenEngine } from '@aworld-train/engines/remote'
-
 import { request } from 'undici'
 import { startVllm } from './start-vllm.ts'
 import { contextLength, makeBlankModel, makeOtherWeights, makeToolModel } from './tool-model.ts'

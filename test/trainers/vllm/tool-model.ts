@@ -1,7 +1,6 @@
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
 import type { Message, ModelDescription, ToolDefinition, TrainingSample } from '@aworld-train/core'
 import { createLocalEngine, initModel, trainBpe } from '@aworld-train/engines/local'
-
 import { trainSft } from '@aworld-train/training'
 
 /** What the model says to "time" and to "sum": a tool call in Hermes' syntax, and plain text. */

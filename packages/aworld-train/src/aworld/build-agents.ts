@@ -1,6 +1,5 @@
 import { Agent, Swarm } from '@aworld-train/agent'
 import { errorMessage, TrainError, withDeadline } from '@aworld-train/core'
-
 import { AworldAgentLoop } from './agent-loop.ts'
 
 /** Longest time for building agents, which loads modules but no model. */

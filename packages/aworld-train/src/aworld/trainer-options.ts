@@ -1,5 +1,4 @@
 import { didYouMean, TrainError } from '@aworld-train/core'
-
 import type { DatasetSource, RewardSource } from '@aworld-train/training'
 import type { AgentTrainerOptions } from '../agent-trainer-options.ts'
 import type { TrainableAgent } from '../load/load-agent.ts'

@@ -1,8 +1,6 @@
 import { resolve } from 'node:path'
 import { type AgentProgram, TrainError } from '@aworld-train/core'
-
 import { type DatasetSource, type LoadedAgent, type RewardSource, type RunOptions, TrainerProcessor } from '@aworld-train/training'
-
 import type { TrainableAgent } from '../load/load-agent.ts'
 import { loadTrainableAgent } from './trainable-agent.ts'
 

@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, extname, resolve } from 'node:path'
 import { Agent, type AgentFunction, loadAgentsFromYaml, Swarm, toAgentProgram } from '@aworld-train/agent'
 import { type AgentProgram, errorMessage, TrainError } from '@aworld-train/core'
-
 import { type LoadedAgent, loadExport, parseExportPath } from '@aworld-train/training'
 import { parse } from 'yaml'
 import { AworldAgentLoop, policyAddress } from '../aworld/agent-loop.ts'

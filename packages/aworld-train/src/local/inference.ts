@@ -30,7 +30,6 @@ import {
   summarizeEvaluation,
   writeParquet,
 } from '@aworld-train/training'
-
 import type { LocalPlan } from './plan.ts'
 import { openStage } from './stage.ts'
 

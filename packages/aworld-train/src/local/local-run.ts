@@ -13,7 +13,6 @@ import {
   removeUnfinished,
   type SelfDrivenResult,
 } from '@aworld-train/training'
-
 import { inputHashes } from './configuration-hash.ts'
 import type { LocalPlan } from './plan.ts'
 import { describeRun } from './run-report.ts'

@@ -23,7 +23,6 @@ import {
   resolveSource,
   tryReward,
 } from '@aworld-train/training'
-
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { createEnvironment } from '../environment.ts'
 import { launcherEngines } from '../launchers.ts'

@@ -13,9 +13,7 @@ import {
   TrainError,
   type TrainingTask,
 } from '@aworld-train/core'
-
 import { createOpenLoop, createWork, type LocalConfig, type RolloutOptions, type RunRequest } from '@aworld-train/training'
-
 import { checkpointPath } from './checkpoint-path.ts'
 import { configurationHash } from './configuration-hash.ts'
 import { inLocalRun, type LocalRun } from './local-run.ts'

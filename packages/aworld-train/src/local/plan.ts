@@ -1,6 +1,5 @@
 import type { PolicyLoss, Reward } from '@aworld-train/core'
 import type { LoadedDataset, LocalConfig, RewardSource, TrainingPlan } from '@aworld-train/training'
-
 import type { ChosenPolicy } from '../policies/policy.ts'
 
 /** Everything that a run of our own loop needs. Its starting model is a folder. */

@@ -1,6 +1,5 @@
 import type { RunReport } from '@aworld-train/core'
 import { type RunRequest, type SelfDrivenResult, trainSelfDriven } from '@aworld-train/training'
-
 import { configurationHash } from './configuration-hash.ts'
 import { inLocalRun } from './local-run.ts'
 import type { LocalPlan } from './plan.ts'

@@ -1,10 +1,8 @@
 import { type ChatModel, loadChatModel } from '@aworld-train/chat'
 import type { AnswerKey, Environment, RolloutWriter, RunEvent } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
-
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import { countCalls, openAgentSide, openTrainingSide, type PolicyGatewayOptions, type RolloutParts, toLimits } from '@aworld-train/training'
-
 import { launcherEngines, workerEntry } from '../launchers.ts'
 import type { Policy } from '../policies/policy.ts'
 import type { LocalPlan } from './plan.ts'

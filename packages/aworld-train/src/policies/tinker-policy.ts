@@ -1,7 +1,6 @@
 import { basename } from 'node:path'
 import { displayPath, TrainError } from '@aworld-train/core'
 import { createTinkerEngine, describeService, requireTinkerTraining, type TinkerService } from '@aworld-train/engines/tinker'
-
 import { describeIssues } from '@aworld-train/training'
 import { z } from 'zod'
 import type { Policy, PolicyKind } from './policy.ts'

@@ -1,5 +1,4 @@
 import { type Episode, type EvaluationResult, type InferenceReport, isRecord, type Turn } from '@aworld-train/core'
-
 import type { MatcherState } from 'vitest'
 import type { EvaluationWithEpisodes } from './evaluate.ts'
 

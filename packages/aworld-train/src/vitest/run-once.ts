@@ -17,7 +17,6 @@ import {
   routeSettings,
   toLimits,
 } from '@aworld-train/training'
-
 import { loadTrainableAgent } from '../checks/trainable-agent.ts'
 import { createEnvironment } from '../environment.ts'
 import { openStage } from '../local/stage.ts'

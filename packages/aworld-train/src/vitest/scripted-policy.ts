@@ -1,7 +1,6 @@
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
 import { type Message, type TokenEngine, TrainError } from '@aworld-train/core'
 import type { TokenRoute } from '@aworld-train/gateway'
-
 import { scriptedEngine, writeTinyModel } from '@aworld-train/testing'
 import type { LocalConfig } from '@aworld-train/training'
 

@@ -7,7 +7,6 @@ import {
   toTrainingSamples,
   totalCount,
 } from '@aworld-train/core'
-
 import type { MatcherState } from 'vitest'
 import { describeEnd, describeTurn, explain, isEpisode, isEvaluation, type Match, rounded, turnsOf, wrongSubject } from './matcher.ts'
 

@@ -1,5 +1,4 @@
 import { differenceOfMeans, type EvaluationResult, type InferenceReport, type MeanInterval, pairedDifference } from '@aworld-train/core'
-
 import type { MatcherState } from 'vitest'
 import { explain, isReport, isResult, type Match, printInterval, rounded, wrongSubject } from './matcher.ts'
 

@@ -1,5 +1,4 @@
 import { GrowingTokens, type Message, type ToolCall, TrainError } from '@aworld-train/core'
-
 import { endsInReasoning, type ReasoningTags } from '../reasoning-tags.ts'
 import type { ChatRenderer, ToolSet } from '../render/chat-renderer.ts'
 import { RenderingTooLong } from '../render/compile-template.ts'

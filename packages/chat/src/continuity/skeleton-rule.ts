@@ -1,5 +1,4 @@
 import type { GrowingTokens, Message } from '@aworld-train/core'
-
 import type { ToolSet } from '../render/chat-renderer.ts'
 import { promptIdTexts, type SampledIds } from '../render/template-messages.ts'
 import type { TextTokenizer } from '../tokenizer.ts'

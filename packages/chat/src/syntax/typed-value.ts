@@ -1,5 +1,4 @@
 import { isRecord, type ToolDefinition } from '@aworld-train/core'
-
 import { tryJson } from './call-object.ts'
 
 type Schema = Readonly<Record<string, unknown>>

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning, LeaseQuota, TrainError } from '@aworld-train/core'
-
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { askStatus, findRunning } from '../environment/ask-environment.ts'

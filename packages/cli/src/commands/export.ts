@@ -3,7 +3,6 @@ import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
 import { Episode, TrainError, TrainingSample, toTrainingSamples } from '@aworld-train/core'
-
 import { readRun } from '@aworld-train/store'
 import { writeParquetRows } from '@aworld-train/training'
 import { z } from 'zod'

@@ -1,5 +1,4 @@
 import { describeFailure, type Episode, messageModels, TrainError, tokenReport } from '@aworld-train/core'
-
 import { readRun } from '@aworld-train/store'
 import { createReward, readRunData } from '@aworld-train/training'
 import { z } from 'zod'

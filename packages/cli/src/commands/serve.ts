@@ -3,7 +3,6 @@ import { loadChatModel } from '@aworld-train/chat'
 import { type FixedAddress, TrainError } from '@aworld-train/core'
 import { createLocalEngine } from '@aworld-train/engines/local'
 import { createGateway } from '@aworld-train/gateway'
-
 import { z } from 'zod'
 import { DashboardOption, readDashboardOption } from '../dashboard-option.ts'
 import { defineCommand } from '../define-command.ts'

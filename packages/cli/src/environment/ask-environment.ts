@@ -1,6 +1,5 @@
 import { EnvironmentStatus, isRunning } from '@aworld-train/core'
 import { type EnvironmentConnection, readConnection } from '@aworld-train/environment'
-
 import { type EnvironmentFiles, removeConnection } from './environment-files.ts'
 
 /** How long a healthy server may take to report its status. */

@@ -4,7 +4,6 @@ import { describeModel, TrainError } from '@aworld-train/core'
 import { createLocalEngine } from '@aworld-train/engines/local'
 import { createSglangChatEngine, createSglangTokenEngine, createVllmChatEngine, createVllmTokenEngine } from '@aworld-train/engines/remote'
 import type { ModelRoute, PublishWeights } from '@aworld-train/gateway'
-
 import { type ChannelEngine, createChannelEngine } from '@aworld-train/rollout'
 import { keepTokenizer } from '@aworld-train/store'
 import { toFrozenRoutes } from '@aworld-train/training'

@@ -24,11 +24,9 @@ import {
   toLimits,
   watchHealth,
 } from '@aworld-train/training'
-
 import { createEnvironment, launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 import type { ServedModel } from './open-models.ts'
 import { randomToken } from './random-token.ts'
-
 import type { ServeConfig } from './serve-config.ts'
 
 export interface OpenRolloutsOptions {

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { didYouMean, errorMessage, TrainError } from '@aworld-train/core'
 import { keyProblem } from '@aworld-train/gateway'
-
 import { describeIssue, isTree, readSecret, type Secret } from '@aworld-train/training'
 import { parseDocument } from 'yaml'
 import type { z } from 'zod'

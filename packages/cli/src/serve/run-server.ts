@@ -2,9 +2,7 @@ import { dirname, join, resolve } from 'node:path'
 import { channelPath, defaultAttemptMs, errorMessage, type FixedAddress, type PolicySession, TrainError } from '@aworld-train/core'
 import { openDashboard } from '@aworld-train/dashboard'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
-
 import { callSettingsOf, readSecret, readTls, workerCommand } from '@aworld-train/training'
-
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { openModels, type ServedModel } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
@@ -12,7 +10,6 @@ import { ownRecording } from './own-recording.ts'
 import { limitRows, toTable } from './print-table.ts'
 import { randomToken } from './random-token.ts'
 import { readClientKey, readServeConfig } from './read-serve-config.ts'
-
 import type { ServeConfig } from './serve-config.ts'
 
 export interface RunServerOptions {

@@ -1,7 +1,6 @@
 import { isAbsolute } from 'node:path'
 import { styleText } from 'node:util'
 import { describeFailure, type EvaluationResult, type RunReport, type TokenLedger } from '@aworld-train/core'
-
 import { pythonTrainers } from 'aworld-train'
 import { typedCommand, typedPath } from '../typed-command.ts'
 import { counted } from './counted.ts'

@@ -1,6 +1,5 @@
 import { styleText } from 'node:util'
 import { describeFailure, type RunEvent } from '@aworld-train/core'
-
 import { counted } from './counted.ts'
 import { renderSparkline } from './curve.ts'
 import { renderEpisode } from './episode-text.ts'

@@ -2,7 +2,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Episode, HealthSample, RolloutRequest, RunEvent, StepSample, ToolResult, Turn, WorkerHealth } from '@aworld-train/core'
-
 import { type OwnedRunStore, openRunStore, writeJsonAtomically } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 

@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { type Learner, type ModelDescription, type TokenEngine, TrainError } from '@aworld-train/core'
-
 import { readCheckpoint, writeCheckpoint, writeModel } from './files/checkpoint.ts'
 import { loadModelFolder, readJsonObject } from './files/model-files.ts'
 import { chooseTier, loadKernels, type SimdTier } from './kernels/load-kernels.ts'

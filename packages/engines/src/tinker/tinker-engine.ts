@@ -1,5 +1,4 @@
 import { describeModel, type Learner, type ModelDescription, orAborted, type TokenEngine, TrainError } from '@aworld-train/core'
-
 import { createTinkerClient, type TinkerClient, type TinkerService } from './client/tinker-client.ts'
 import type { LossReduction } from './learner/loss-request.ts'
 import { createPolicy } from './learner/policy.ts'

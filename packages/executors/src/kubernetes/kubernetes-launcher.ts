@@ -2,7 +2,6 @@ import { createHash, randomBytes } from 'node:crypto'
 import { isAbsolute, relative, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errorMessage, type LaunchedWorker, type Launcher, type LauncherEngine, TrainError, type WorkerLaunch } from '@aworld-train/core'
-
 import { type KubernetesClient, openKubernetesClient } from './kubernetes-client.ts'
 import type { KubernetesJob, KubernetesPod } from './kubernetes-objects.ts'
 import { parseKubernetesOptions } from './kubernetes-options.ts'

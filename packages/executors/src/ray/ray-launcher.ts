@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errorMessage, type LaunchedWorker, type Launcher, type LauncherEngine, TrainError, type WorkerLaunch } from '@aworld-train/core'
-
 import { z } from 'zod'
 import { createJobsApi, type JobsApi, type RayJob } from './jobs-api.ts'
 import { readRaySettings } from './options.ts'

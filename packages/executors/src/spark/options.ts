@@ -1,5 +1,4 @@
 import { type LauncherSettings, TrainError } from '@aworld-train/core'
-
 import { z } from 'zod'
 
 /** `executor.options` of Spark. */

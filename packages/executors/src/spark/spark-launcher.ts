@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type LaunchedWorker, type Launcher, type LauncherEngine, TrainError, type WorkerLaunch } from '@aworld-train/core'
-
 import { z } from 'zod'
 import { readSparkSettings } from './options.ts'
 

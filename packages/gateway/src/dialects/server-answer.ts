@@ -1,6 +1,5 @@
 import type { CompletionDelta } from '@aworld-train/chat'
 import { createEventReader, type Message, type ServerEvent, type ToolCall, TrainError } from '@aworld-train/core'
-
 import type { Completion, StreamPiece } from '../call.ts'
 import type { Fields } from './read-fields.ts'
 

@@ -1,6 +1,5 @@
 import { createSlots, orAborted, TrainError } from '@aworld-train/core'
 import { type Cassette, createRedact, isUnsent, openCassette, type Redact, retryRules, sendWithRetries } from '@aworld-train/http'
-
 import { Pool } from 'undici'
 import type { FrozenModel } from '../models/model-table.ts'
 import { errorText } from '../pass-through/engine-failure.ts'

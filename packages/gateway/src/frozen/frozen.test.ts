@@ -2,7 +2,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SessionRequest, Trajectory } from '@aworld-train/core'
-
 import { expect, test } from 'vitest'
 import { createGateway, type FrozenRoute, type GatewayOptions } from '../index.ts'
 import { sessionRequest, until } from '../testing/start-gateway.ts'

@@ -1,5 +1,4 @@
 import { preciseNow, type Sampling, TrainError, type Turn, type Usage } from '@aworld-train/core'
-
 import { CallAborted } from '../active-call.ts'
 import { reserve } from '../budget.ts'
 import type { ModelCall } from '../call.ts'

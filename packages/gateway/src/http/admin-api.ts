@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type PolicySession, type SessionRequest, TrainError } from '@aworld-train/core'
 import { createBearerCheck } from '@aworld-train/http'
-
 import type { ModelTable } from '../models/model-table.ts'
 import type { AdminOptions } from '../options.ts'
 import { weightsPath } from './routes.ts'

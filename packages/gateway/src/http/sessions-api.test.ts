@@ -1,5 +1,4 @@
 import { SessionRecord, type Trajectory } from '@aworld-train/core'
-
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { AdminTurn } from '../options.ts'

@@ -10,7 +10,6 @@ import {
   type Trajectory,
   toTrainError,
 } from '@aworld-train/core'
-
 import { checkMethod } from '../failure.ts'
 import type { AdminOptions } from '../options.ts'
 import { createKeptRecords } from './kept-records.ts'

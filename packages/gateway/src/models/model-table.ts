@@ -1,6 +1,5 @@
 import type { ChatModel } from '@aworld-train/chat'
 import { didYouMean, type Message, type SessionRequest, TrainError } from '@aworld-train/core'
-
 import { shorten } from '../failure.ts'
 import { createToolAnswerCutter } from '../stages/cut-tool-answers.ts'
 import type { ChatRoute, FrozenRoute, ModelRoute, TokenRoute } from './routes.ts'

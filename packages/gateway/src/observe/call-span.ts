@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TraceHeaders, TrainError, Turn } from '@aworld-train/core'
-
 import {
   type Context,
   type Link,

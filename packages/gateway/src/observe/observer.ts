@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TraceHeaders, TrainError, Turn } from '@aworld-train/core'
-
 import type { Span } from '@opentelemetry/api'
 import type { Registry } from 'prom-client'
 import type { Loss } from '../active-call.ts'

@@ -1,5 +1,4 @@
 import { type Trajectory, type Turn, toTrainingSamples } from '@aworld-train/core'
-
 import { expect, test } from 'vitest'
 import { logprob, promptOf } from '../testing/chat-server.ts'
 import { episodeOf } from '../testing/episode-of.ts'

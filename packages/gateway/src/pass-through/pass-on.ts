@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http'
 import { type ChatAnswerHandler, TrainError } from '@aworld-train/core'
-
 import { sendText, startStream } from '../stages/encode.ts'
 import type { ErrorAnswer } from './engine-failure.ts'
 import { UsageFilter } from './usage-filter.ts'

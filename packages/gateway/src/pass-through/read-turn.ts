@@ -1,5 +1,4 @@
 import { type Message, type ReadAnswer, type ReportedCompletion, TrainError } from '@aworld-train/core'
-
 import { decodeMessage } from '../dialects/chat-completions/decode-message.ts'
 import type { Fields } from '../dialects/read-fields.ts'
 import { recordedFields } from '../stages/recorded-fields.ts'

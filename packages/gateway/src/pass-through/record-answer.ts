@@ -1,5 +1,4 @@
 import { type ChatCallOutcome, type FinishReason, preciseNow, type Sampling, TrainError, type Turn } from '@aworld-train/core'
-
 import { messagesOf } from '../call-kind.ts'
 import { add } from '../counters.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'

@@ -1,6 +1,5 @@
 import { parentPort } from 'node:worker_threads'
 import { type ReadAnswer, toTrainError } from '@aworld-train/core'
-
 import { readTurn } from './read-turn.ts'
 import type { AnswerBatch, AnswerReply, AnswerToRead } from './recorder-messages.ts'
 import { createTokenPrefixes, type TokenPrefixes } from './token-prefixes.ts'

@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads'
 import { type FinishReason, siblingModule, TrainError } from '@aworld-train/core'
-
 import type { AnswerBatch, AnswerReply, AnswerToRead, ReadTurn } from './recorder-messages.ts'
 
 /** An answer with its request. */

@@ -7,7 +7,6 @@ import {
   spliceMembers,
   toTrainError,
 } from '@aworld-train/core'
-
 import { CallAborted } from '../active-call.ts'
 import { affinityOf, firstQuestion } from '../affinity.ts'
 import { reserve } from '../budget.ts'

@@ -1,6 +1,5 @@
 import Anthropic from '@anthropic-ai/sdk'
 import type { PolicyEndpoint, Trajectory } from '@aworld-train/core'
-
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import { promptOf } from '../testing/chat-server.ts'

@@ -1,5 +1,4 @@
 import { type ChatAnswerHandler, type TrainError, toTrainError } from '@aworld-train/core'
-
 import type { ActiveCall } from '../active-call.ts'
 import type { Completion } from '../call.ts'
 import { add } from '../counters.ts'

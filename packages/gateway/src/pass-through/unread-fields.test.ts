@@ -1,5 +1,4 @@
 import { type Trajectory, Turn } from '@aworld-train/core'
-
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'

@@ -8,7 +8,6 @@ import {
   toTrainError,
   type WeightVersionSpan,
 } from '@aworld-train/core'
-
 import type { ActiveCall } from '../active-call.ts'
 
 /** The sampled tokens of a call, however it ended. */

@@ -1,5 +1,4 @@
 import { type FinishReason, type Message, TrainError } from '@aworld-train/core'
-
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AnswerHead, Completion, Dialect, ModelCall } from '../call.ts'

@@ -1,5 +1,4 @@
 import { type ChatAnswerHandler, type ChatCall, type ChatCallOutcome, type ChatEngine, TrainError } from '@aworld-train/core'
-
 import { Pool } from 'undici'
 
 export interface HttpChatEngine extends ChatEngine {

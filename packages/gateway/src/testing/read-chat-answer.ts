@@ -1,5 +1,4 @@
 import { type ReadAnswer, TrainError } from '@aworld-train/core'
-
 import { createChatStreamDecoder, decodeChatAnswer } from '../dialects/chat-completions/client/index.ts'
 
 /** Ends a stream that broke off. */

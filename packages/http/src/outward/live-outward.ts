@@ -1,7 +1,6 @@
 import { lookup as systemLookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import { type OutwardRequest, orAborted, TrainError } from '@aworld-train/core'
-
 import { Agent, type Dispatcher } from 'undici'
 import { isUnsent, retryPauseMs, retryRules } from '../retry.ts'
 import { createByteBudget } from './byte-budget.ts'

@@ -1,5 +1,4 @@
 import { type AnswerKey, stableStringify, TrainError } from '@aworld-train/core'
-
 import type { ChannelAnswers } from './channel-types.ts'
 
 /** Answers of the rows under way. A runner calls `answerKey`, and the check of a submission calls `has`. */

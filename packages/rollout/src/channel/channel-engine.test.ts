@@ -7,7 +7,6 @@ import {
   type TokenEngine,
   TrainError,
 } from '@aworld-train/core'
-
 import { describeTokenEngine } from '@aworld-train/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { forever } from '../service/start-service.test-support.ts'

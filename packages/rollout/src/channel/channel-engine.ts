@@ -10,7 +10,6 @@ import {
   type ModelDescription,
   TrainError,
 } from '@aworld-train/core'
-
 import type { ChannelEngine, ChannelEngineOptions, EngineConnection, EngineLink } from './channel-types.ts'
 import { createClientModel } from './client-model.ts'
 

@@ -20,7 +20,6 @@ import type {
   TrainingTask,
   UntrainedReason,
 } from '@aworld-train/core'
-
 import type { RolloutService } from '../service/rollout-service.ts'
 
 export interface ChannelEngineOptions {

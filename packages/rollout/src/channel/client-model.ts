@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { type ChatModel, loadChatModel } from '@aworld-train/chat'
 import { type ChannelHello, type ModelDescription, stableStringify, TrainError } from '@aworld-train/core'
-
 import type { ChannelEngineOptions, EngineLink } from './channel-types.ts'
 import { checkRendering } from './check-rendering.ts'
 import { filesHash, isFolder, writeModelFiles } from './model-files.ts'

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
 import type { AgentProgram, ChannelHello, Message, PolicyGateway, Reward } from '@aworld-train/core'
-
 import { writeTinyModel } from '@aworld-train/testing'
 import { createRolloutRunner } from '../rollout-runner.ts'
 import { createRolloutServer } from '../service/rollout-server.ts'

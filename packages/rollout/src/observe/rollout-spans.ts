@@ -8,7 +8,6 @@ import {
   type Trajectory,
   toTrainError,
 } from '@aworld-train/core'
-
 import { type Attributes, context, INVALID_SPAN_CONTEXT, isSpanContextValid, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
 
 // Each rollout is a trace. The rollout's span holds its attempts and the reward; an attempt's span holds its tool calls and the gateway's

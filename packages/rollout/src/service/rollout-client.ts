@@ -12,7 +12,6 @@ import {
   TrainError,
 } from '@aworld-train/core'
 import { retryRules, sendWithRetries } from '@aworld-train/http'
-
 import { type Dispatcher, Pool } from 'undici'
 import { fromWire } from './wire.ts'
 

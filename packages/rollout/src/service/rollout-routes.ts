@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { didYouMean, RolloutRequest, type RolloutState, TrainError } from '@aworld-train/core'
 import { BodyError, readBody, requestUrl } from '@aworld-train/http'
-
 import type { Registry } from 'prom-client'
 import { streamEvents } from './event-stream.ts'
 import { checkMethod, invalidRequest, sendJson } from './http-answer.ts'

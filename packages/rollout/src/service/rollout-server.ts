@@ -2,7 +2,6 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Duplex } from 'node:stream'
 import { channelPath, filesPath, TrainError, toTrainError, type WorkerHealth, workersPath } from '@aworld-train/core'
 import { createBearerCheck, isLoopback, openHttpServer, requestUrl, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
-
 import type { ChannelServer } from '../channel/channel-types.ts'
 import type { WorkerPool } from '../workers/worker-pool.ts'
 import { sendError } from './http-answer.ts'

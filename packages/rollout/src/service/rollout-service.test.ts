@@ -1,5 +1,4 @@
 import { type AgentProgram, type RolloutRequest, TrainError } from '@aworld-train/core'
-
 import { expect, test } from 'vitest'
 import { memoryStore } from '../testing/memory-store.ts'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'

@@ -16,7 +16,6 @@ import {
   toTrainError,
   toTrainingSamples,
 } from '@aworld-train/core'
-
 import { cancelled } from '../rollout-errors.ts'
 import { createEventFeed, type EventEntry, type EventQuery } from './event-feed.ts'
 

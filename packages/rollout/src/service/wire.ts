@@ -1,5 +1,4 @@
 import { Episode, plainTrajectory, type RolloutState, TrainingSample } from '@aworld-train/core'
-
 import { z } from 'zod'
 
 /** Selects the parts of a state that are sent; both are large. */

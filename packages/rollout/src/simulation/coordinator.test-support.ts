@@ -1,5 +1,4 @@
 import type { PolicyEndpoint, RolloutState } from '@aworld-train/core'
-
 import { sleep } from '../clock.ts'
 import type { FrameSocket } from '../frames/framed-socket.ts'
 import { createRolloutRunner } from '../rollout-runner.ts'

@@ -1,5 +1,4 @@
 import { type AgentProgram, type AttemptExecutor, type PolicyEndpoint, TrainError } from '@aworld-train/core'
-
 import { createAttemptExecutor } from '../attempt-executor.ts'
 import { sleep } from '../clock.ts'
 import { memoryEnvironment } from '../testing/memory-environment.ts'

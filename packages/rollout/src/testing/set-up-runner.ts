@@ -1,5 +1,4 @@
 import type { AgentTask, Message, RolloutContext, RunEvent } from '@aworld-train/core'
-
 import type { RolloutRunnerOptions } from '../rollout-options.ts'
 import { createRolloutRunner } from '../rollout-runner.ts'
 import { memoryEnvironment } from './memory-environment.ts'

@@ -3,7 +3,6 @@ import { rmSync } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { errorMessage, makeOwnFolder, orAborted, TrainError, type WorkerFile } from '@aworld-train/core'
-
 import { createFileFactsReader } from './file-facts.ts'
 
 export interface FetchedFilesOptions {

@@ -16,7 +16,6 @@ import {
   type WorkerWelcome,
   workerProtocol,
 } from '@aworld-train/core'
-
 import { type Clock, processClock, sleep } from '../clock.ts'
 import { createFramedSocket, type FramedSocket, type FrameSocket } from '../frames/framed-socket.ts'
 import { watchStrayErrors } from '../stray-errors.ts'

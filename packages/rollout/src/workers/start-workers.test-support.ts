@@ -9,7 +9,6 @@ import {
   workerProtocol,
   workersPath,
 } from '@aworld-train/core'
-
 import { WebSocket } from 'ws'
 import { createAttemptExecutor } from '../attempt-executor.ts'
 import type { InProcessRolloutRunner } from '../rollout-options.ts'

@@ -5,7 +5,6 @@ import { request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { fileBelow, filesPath, type WorkerFile } from '@aworld-train/core'
-
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
 import { createFetchedFiles } from './fetched-files.ts'

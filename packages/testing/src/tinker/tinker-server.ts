@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { errorMessage, isRecord, type Learner, type TokenEngine } from '@aworld-train/core'
-
 import { decodeForwardBackwardCall, encodeLogprobs, encodeSamples, type ForwardBackwardCall } from './server-messages.ts'
 import { type AccumulatedCall, type ServerReduction, toUpdate } from './to-update.ts'
 

@@ -1,5 +1,4 @@
 import { ppoClipGradient, type TrainingSample, type UpdateRequest } from '@aworld-train/core'
-
 import type { ForwardBackwardCall } from './server-messages.ts'
 
 /** How losses of tokens are summed: the mean of rows, each divided by the sum of its weights, or the sum of all. */

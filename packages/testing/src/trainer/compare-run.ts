@@ -1,5 +1,4 @@
 import { aggregateLoss, lossWeights, type RowSelection, type TrainerRow, toTrainerRows } from '@aworld-train/core'
-
 import { type ReferenceModel, readReferenceModel, readWeights } from './reference-model.ts'
 import type { TrainedBatch, TrainedRow, TrainedRun, TrainerArithmetic } from './trained-run.ts'
 import { groupOf } from './trainer-exam.ts'

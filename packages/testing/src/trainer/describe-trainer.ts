@@ -1,5 +1,4 @@
 import type { ErrorCode, RowSelection, TrainerCheck } from '@aworld-train/core'
-
 import { beforeAll, describe, expect, test } from 'vitest'
 import { advantageDifference, gapOf, type Normalization, pairRows } from './compare-run.ts'
 import { examineRun, rowsOfStep } from './examine-run.ts'

@@ -1,5 +1,4 @@
 import { didYouMean, TrainError } from '@aworld-train/core'
-
 import type { Tool as ToolListing } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import type { ServerTool, ToolServer } from '../tool-server.ts'

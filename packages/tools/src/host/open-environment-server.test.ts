@@ -1,7 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { LeaseAnswer, type ParserJail } from '@aworld-train/core'
 import { aworldToolServers } from '@aworld-train/environment'
-
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { toolServers } from '../table.ts'

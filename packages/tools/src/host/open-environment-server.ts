@@ -10,7 +10,6 @@ import {
   type WorkspaceLimits,
 } from '@aworld-train/core'
 import { discardBody, type HttpLimits, openHttpServer, requestUrl, type TlsIdentity } from '@aworld-train/http'
-
 import {
   type AuthInfo,
   bearerAuthChallengeResponse,

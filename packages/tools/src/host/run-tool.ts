@@ -1,5 +1,4 @@
 import { type Outward, orAborted, type ParserJail, type SandboxTier, ToolError, TrainError } from '@aworld-train/core'
-
 import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Lease } from '../leases/lease.ts'
 import { type ModelSettings, openToolModel } from '../settings/models.ts'

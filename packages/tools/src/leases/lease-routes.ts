@@ -10,7 +10,6 @@ import {
   type Workspace,
 } from '@aworld-train/core'
 import { BodyError, readBody, streamBody } from '@aworld-train/http'
-
 import type { z } from 'zod'
 import type { Lease } from './lease.ts'
 import type { LeaseTable } from './lease-table.ts'

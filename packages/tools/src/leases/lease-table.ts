@@ -8,7 +8,6 @@ import {
   toTrainError,
   type WorkspaceLimits,
 } from '@aworld-train/core'
-
 import { createLease, type Lease } from './lease.ts'
 
 export interface LeaseTableOptions {

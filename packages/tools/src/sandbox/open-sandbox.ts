@@ -1,5 +1,4 @@
 import { type Sandbox, type SandboxTier, TrainError } from '@aworld-train/core'
-
 import { tiers } from './tiers.ts'
 
 export interface OpenSandboxOptions {

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { suggest, TrainError } from '@aworld-train/core'
-
 import { settingKeys } from './keys.ts'
 
 /** The keys of the environment. */

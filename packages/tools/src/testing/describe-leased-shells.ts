@@ -1,5 +1,4 @@
 import { LeaseAnswer, type Sandbox } from '@aworld-train/core'
-
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ConnectOptions, callTool, connectClient, leaseOpen, openTestServer, request, type TestServer } from './open-test-server.ts'
 

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Outward, type ParserJail, ToolError } from '@aworld-train/core'
-
 import { Client, type FetchLike, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { z } from 'zod'
 import { type EnvironmentServer, type EnvironmentServerOptions, openEnvironmentServer } from '../host/open-environment-server.ts'

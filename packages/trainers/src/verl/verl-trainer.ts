@@ -1,5 +1,4 @@
 import { type PythonTrainer, type ReadConfigOptions, TrainError } from '@aworld-train/core'
-
 import { formatOverride } from './config/hydra-override.ts'
 import { readWithVerl } from './config/installed-verl.ts'
 import { planVerl } from './config/plan-verl.ts'

@@ -7,7 +7,6 @@ import {
   type SubmissionStore,
   TrainError,
 } from '@aworld-train/core'
-
 import {
   type ChannelServer,
   type ChannelServerOptions,

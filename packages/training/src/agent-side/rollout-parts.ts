@@ -1,5 +1,4 @@
 import type { Environment, Reward, RunEvent } from '@aworld-train/core'
-
 import { type PreflightPlan, preflight } from '../preflight/preflight.ts'
 
 /** The parts that rollouts need beside a policy. */

@@ -1,5 +1,4 @@
 import { defaultAttemptMs, type PolicyLoss, Sampling } from '@aworld-train/core'
-
 import { z } from 'zod'
 import { CallSettings } from './call-settings.ts'
 import { ExecutorSettings } from './executor-settings.ts'

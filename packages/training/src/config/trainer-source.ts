@@ -1,6 +1,5 @@
 import { dirname, relative, resolve } from 'node:path'
 import { didYouMean, suggest, TrainError } from '@aworld-train/core'
-
 import { copyOf, expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
 import { keysOfTheBox } from './own-config.ts'
 import { readConfigFile } from './read-config-file.ts'

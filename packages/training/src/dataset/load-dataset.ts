@@ -1,5 +1,4 @@
 import { type AnswerKey, didYouMean, isRecord, stableHash, suggest, TrainError, type TrainingTask } from '@aworld-train/core'
-
 import type { DatasetSource, LoadDatasetOptions, LoadedDataset } from './dataset-types.ts'
 import { chooseColumns, namedColumns } from './named-columns.ts'
 import { createProblemList } from './problem-list.ts'

@@ -1,6 +1,5 @@
 import { basename } from 'node:path'
 import { type AnswerKey, didYouMean, isRecord, type Message, TaskSetup, type TrainingTask, taskHash } from '@aworld-train/core'
-
 import type { LoadDatasetOptions } from './dataset-types.ts'
 import { type ChosenColumns, chooseColumns, groundTruthOf, isAnswer, namedColumns, type Row } from './named-columns.ts'
 import type { ProblemList } from './problem-list.ts'

@@ -1,6 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { ChannelHealth, Engine, HealthSample, RunEvent } from '@aworld-train/core'
-
 import type { ChannelServer, InProcessRolloutRunner } from '@aworld-train/rollout'
 import { healthEveryMs, type OwnedRunStore } from '@aworld-train/store'
 import type { CallCounters } from './run-accounts.ts'

@@ -2,7 +2,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Episode, tokenReport } from '@aworld-train/core'
-
 import { type OwnedRunStore, openRunStore } from '@aworld-train/store'
 import { expect, it, onTestFinished } from 'vitest'
 import { episodeOf, runRequest, turnChain } from '../../../store/src/testing/run-fixtures.ts'

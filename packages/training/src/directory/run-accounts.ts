@@ -7,7 +7,6 @@ import {
   type RunReport,
   type TokenReport,
 } from '@aworld-train/core'
-
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { OwnedRunStore } from '@aworld-train/store'
 

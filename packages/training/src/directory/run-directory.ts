@@ -1,6 +1,5 @@
 import { rm } from 'node:fs/promises'
 import { type LeasedSandbox, type RunEvent, type RunManifest, type RunReport, TrainError, toTrainError } from '@aworld-train/core'
-
 import { type OwnedRunStore, openRunStore, resolveRun, toStoreError } from '@aworld-train/store'
 import { firstFailure } from './first-failure.ts'
 import { runVersions } from './run-files.ts'

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { displayPath, type RunEvent, type RunReport } from '@aworld-train/core'
-
 import { writeJsonAtomically } from '@aworld-train/store'
 import type { Registry } from 'prom-client'
 import type { LocalConfig } from '../config/local-config.ts'

@@ -1,5 +1,4 @@
 import { displayPath, type RunEvent, type RunReport } from '@aworld-train/core'
-
 import type { OwnedRunStore } from '@aworld-train/store'
 import { type Collapse, CollapseFinder, type StepReward } from './collapse-finder.ts'
 

@@ -1,5 +1,4 @@
 import { displayPath, type RunEvent } from '@aworld-train/core'
-
 import type { OwnedRunStore } from '@aworld-train/store'
 import type { LocalConfig } from '../config/local-config.ts'
 import { createRunMetrics, type RunMetrics } from './run-metrics.ts'

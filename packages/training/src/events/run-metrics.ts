@@ -1,5 +1,4 @@
 import type { RunEvent, RunProgress } from '@aworld-train/core'
-
 import { Counter, Gauge, Registry } from 'prom-client'
 import { curveOf } from './curve-name.ts'
 

@@ -1,6 +1,5 @@
 import { join, resolve } from 'node:path'
 import type { RunEvent, RunProgress } from '@aworld-train/core'
-
 import { curveOf } from './curve-name.ts'
 import { type EventFile, openEventFile } from './event-file.ts'
 import type { ScalarsOfStep } from './event-proto.ts'

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path'
 import { type LauncherEngine, TrainError } from '@aworld-train/core'
 import { isLoopback } from '@aworld-train/http'
-
 import type { ExecutorSettings } from '../config/executor-settings.ts'
 import { readSecret } from '../config/secret.ts'
 import { requireNamed } from '../inputs/agent-hash.ts'

@@ -1,5 +1,4 @@
 import { didYouMean, type LauncherEngine, type LauncherSettings, TrainError } from '@aworld-train/core'
-
 import type { ExecutorSettings } from '../config/executor-settings.ts'
 import { loadExport } from '../inputs/load-export.ts'
 import { createLocalLauncher } from './local-launcher.ts'

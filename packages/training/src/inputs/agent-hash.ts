@@ -1,5 +1,4 @@
 import { stableHash, TrainError } from '@aworld-train/core'
-
 import type { AgentIdentity } from '@aworld-train/rollout'
 import { moduleParts } from './agent-parts.ts'
 import type { LoadedAgent } from './loaded-agent.ts'

@@ -1,6 +1,5 @@
 import type { ChatModel } from '@aworld-train/chat'
 import { type Message, TrainError, type TrainingTask, toAgentTask } from '@aworld-train/core'
-
 import type { LoadedDataset } from '../dataset/dataset-types.ts'
 
 /** The model's rendering and context, which decide whether a prompt fits. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import type { RunEvent, RunProgress } from '@aworld-train/core'
-
 import { runWarmUp } from './warm-up.ts'
 
 /** Name of the file with the duration of the warm-up in milliseconds. */

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import { stableStringify, TrainError } from '@aworld-train/core'
-
 import type { DatasetSource, LoadedDataset } from '../dataset/dataset-types.ts'
 import { datasetOverlap, loadDataset } from '../dataset/load-dataset.ts'
 import { pathsOf } from '../dataset/read-rows.ts'

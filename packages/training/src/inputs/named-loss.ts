@@ -1,5 +1,4 @@
 import { type PolicyLoss, TrainError } from '@aworld-train/core'
-
 import { loadExport } from './load-export.ts'
 
 /** A warning where a loss is not made for as many passes over a batch as there are. */

@@ -12,7 +12,6 @@ import {
   toTrainingSamples,
   totalCount,
 } from '@aworld-train/core'
-
 import type { TrainingSettings } from '../config/local-config.ts'
 import { type BatchRow, rowsOf, rowsOfUntrained } from './step-samples.ts'
 

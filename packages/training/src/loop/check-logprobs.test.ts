@@ -1,5 +1,4 @@
 import type { Learner, TrainingSample } from '@aworld-train/core'
-
 import { expect, it } from 'vitest'
 import { checkLogprobs } from './check-logprobs.ts'
 

@@ -16,7 +16,6 @@ import {
   type TrainingTask,
   toEndedRollout,
 } from '@aworld-train/core'
-
 import { kindOf } from '../dataset/task-column.ts'
 
 export interface EvaluationPlan {

@@ -1,5 +1,4 @@
 import { createLedger, type Episode, type EvaluationResult, type LedgerAccumulator, type TokenLedger } from '@aworld-train/core'
-
 import type { DurationSum } from './rollout-clock.ts'
 
 /** The state of a run beside its steps. It is saved under its step, before that step is committed. */

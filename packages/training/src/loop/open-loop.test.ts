@@ -13,7 +13,6 @@ import {
   taskHash,
   toTrainingSamples,
 } from '@aworld-train/core'
-
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { createBigramPolicy } from '../testing/bigram-policy.ts'

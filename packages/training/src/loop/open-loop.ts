@@ -17,7 +17,6 @@ import {
   type UpdateRequest,
   updateWithLoss,
 } from '@aworld-train/core'
-
 import { groupProblems } from '../config/own-config.ts'
 import { kindOf } from '../dataset/task-column.ts'
 import { checkLogprobs } from './check-logprobs.ts'

@@ -1,5 +1,4 @@
 import type { Episode, RolloutRequest, RunEvent, RunProgress, Timing } from '@aworld-train/core'
-
 import type { TrainingSettings } from '../config/local-config.ts'
 import {
   admitGroups,

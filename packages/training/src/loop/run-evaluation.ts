@@ -1,5 +1,4 @@
 import { type Episode, type EvaluationResult, isFailed, type Learner, toEndedRollout, toTrainingSamples } from '@aworld-train/core'
-
 import type { TrainingSettings } from '../config/local-config.ts'
 import { checkLogprobs } from './check-logprobs.ts'
 import {

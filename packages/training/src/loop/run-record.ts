@@ -12,7 +12,6 @@ import {
   TrainError,
   toEndedRollout,
 } from '@aworld-train/core'
-
 import { type Checkpoints, createCheckpoints } from './checkpoints.ts'
 import { createLoopState, type LoopState, type SavedLoopState, sampledTokensOf } from './loop-state.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'

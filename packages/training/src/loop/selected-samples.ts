@@ -1,5 +1,4 @@
 import { maskedTokens, type TrainingSample } from '@aworld-train/core'
-
 import { sampleKey } from './training-sample.ts'
 
 /** Counts of the tokens that an update trains, and the rollouts that it trains for the first time. */

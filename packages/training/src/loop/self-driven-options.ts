@@ -12,7 +12,6 @@ import type {
   TokenLedger,
   TrainingTask,
 } from '@aworld-train/core'
-
 import type { LocalConfig } from '../config/local-config.ts'
 
 export interface EvaluationTasks {

@@ -1,5 +1,4 @@
 import { maskedTokens, type StepSample, type TrainingSample, type UntrainedTurns } from '@aworld-train/core'
-
 import { sampleKey } from './training-sample.ts'
 
 /** A row of a batch before its step has trained it. */

@@ -12,7 +12,6 @@ import {
   type TrainingTask,
   taskHash,
 } from '@aworld-train/core'
-
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { createBigramPolicy } from '../testing/bigram-policy.ts'

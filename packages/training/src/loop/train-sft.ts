@@ -1,5 +1,4 @@
 import type { Learner, LossAggregation, OptimizerSettings, TrainingSample, UpdateMetrics } from '@aworld-train/core'
-
 import { learningRateAt } from './learning-rate.ts'
 
 export interface SftOptions {

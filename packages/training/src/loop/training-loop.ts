@@ -7,7 +7,6 @@ import {
   type TrainingSample,
   toEndedRollout,
 } from '@aworld-train/core'
-
 import type { TrainingSettings } from '../config/local-config.ts'
 import { assembleBatch, type Batch } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'

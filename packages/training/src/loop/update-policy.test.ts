@@ -1,5 +1,4 @@
 import type { Learner, PolicyLoss, TrainingSample, UpdateMetrics, UpdateRequest } from '@aworld-train/core'
-
 import { expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { updatePolicy } from './update-policy.ts'

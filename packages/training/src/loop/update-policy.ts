@@ -1,5 +1,4 @@
 import { type Learner, meansByName, type PolicyLoss, type TrainingSample, type UpdateMetrics, updateWithLoss } from '@aworld-train/core'
-
 import type { TrainingSettings } from '../config/local-config.ts'
 import { sampleKey } from './training-sample.ts'
 import { truncateRatios } from './truncate-ratios.ts'

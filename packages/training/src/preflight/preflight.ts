@@ -7,7 +7,6 @@ import {
   type TrainingTask,
   toTrainError,
 } from '@aworld-train/core'
-
 import type { LoadedDataset } from '../dataset/dataset-types.ts'
 import type { RewardSource } from '../reward/create-reward.ts'
 import { collectProblems } from './collect-problems.ts'

@@ -1,5 +1,4 @@
 import { didYouMean, TrainError } from '@aworld-train/core'
-
 import { TrainerProcessor, type TrainerProcessorClass } from './trainer-processor.ts'
 
 /** Trainer classes by name. The owner of the registry passes it on. */

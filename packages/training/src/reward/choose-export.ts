@@ -1,5 +1,4 @@
 import { didYouMean, TrainError } from '@aworld-train/core'
-
 import { type DefinedReward, isDefinedReward, type RewardFunction } from './define-reward.ts'
 import { fileNameAsExport } from './reward-module.ts'
 

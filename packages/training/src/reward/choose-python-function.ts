@@ -1,6 +1,5 @@
 import { basename, extname } from 'node:path'
 import { didYouMean, TrainError } from '@aworld-train/core'
-
 import type { PythonFunction } from './python-process.ts'
 import type { RewardReference } from './reward-module.ts'
 

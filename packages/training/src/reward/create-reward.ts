@@ -1,5 +1,4 @@
 import { type Reward, TrainError } from '@aworld-train/core'
-
 import { type DefinedReward, isDefinedReward, type RewardFunction } from './define-reward.ts'
 import { createInlineReward } from './inline-reward.ts'
 import { createPythonReward } from './python-reward.ts'

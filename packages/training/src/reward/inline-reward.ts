@@ -1,5 +1,4 @@
 import { orAborted, type Reward, type RewardInput, TrainError, withDeadline } from '@aworld-train/core'
-
 import { describe, toRewardOutput } from './reward-value.ts'
 
 export interface InlineRewardOptions {

@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { TrainError, withDeadline } from '@aworld-train/core'
-
 import { plainValue } from '../dataset/plain-value.ts'
 
 /** A callable of the user's file. */

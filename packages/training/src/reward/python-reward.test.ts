@@ -3,7 +3,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Message, Reward } from '@aworld-train/core'
-
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { rewardInput } from '../testing/reward-input.ts'
 import { type CreateRewardOptions, createReward } from './create-reward.ts'

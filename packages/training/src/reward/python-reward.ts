@@ -1,5 +1,4 @@
 import { type Reward, type RewardInput, type RewardOutput, TrainError } from '@aworld-train/core'
-
 import { choosePythonFunction } from './choose-python-function.ts'
 import { rewardTimeout } from './inline-reward.ts'
 import { createPythonCalls, type PythonEnd, type StartedFunction } from './python-calls.ts'

@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads'
 import { type Reward, type RewardInput, type RewardOutput, siblingModule, TrainError, withDeadline } from '@aworld-train/core'
-
 import { rewardTimeout } from './inline-reward.ts'
 import type { RewardReference } from './reward-module.ts'
 import { toRewardOutput } from './reward-value.ts'

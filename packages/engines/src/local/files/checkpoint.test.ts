@@ -1,7 +1,6 @@
 import { cp, mkdir, readdir, readFile, truncate, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TrainError, type UpdateRequest } from '@aworld-train/core'
-
 import { describe, expect, it } from 'vitest'
 import { createLocalEngine } from '../local-engine.ts'
 import { makeTinyFolder, never, request, sampleOf, startTinyEngine } from '../testing/tiny-model.ts'

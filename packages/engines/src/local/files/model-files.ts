@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isRecord, TrainError } from '@aworld-train/core'
-
 import { type ModelConfig, modelConfigProblems } from '../model-config.ts'
 
 /** Files of a Hugging Face folder beside its weights, copied whole into every checkpoint. */

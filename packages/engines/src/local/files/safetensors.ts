@@ -1,6 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { isRecord, TrainError } from '@aworld-train/core'
-
 import { bfloat16ToFloat32, float16ToFloat32 } from './half-floats.ts'
 
 /** A tensor in row-major order, as 32-bit floats whatever the file holds. */

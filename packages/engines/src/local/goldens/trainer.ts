@@ -1,5 +1,4 @@
 import type { Learner, OptimizerSettings, TrainingSample } from '@aworld-train/core'
-
 import { loadKernels, type SimdTier } from '../kernels/load-kernels.ts'
 import type { LayoutOptions } from '../layout.ts'
 import { createLearner } from '../learner/learner.ts'

@@ -1,5 +1,4 @@
 import type { LossDefinition, TrainingSample } from '@aworld-train/core'
-
 import type { Views } from '../arena.ts'
 import type { Layout } from '../layout.ts'
 import { cutCommands, type DistinctRow, distinctRows, type FoldedRows, layOutRows } from './fold-rows.ts'

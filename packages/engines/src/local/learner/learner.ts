@@ -8,7 +8,6 @@ import {
   type UpdateMetrics,
   type UpdateRequest,
 } from '@aworld-train/core'
-
 import { shardResultDoubles } from '../layout.ts'
 import type { Pool } from '../pool/pool.ts'
 import { commandsOf, writeRows, writeSamples } from './batch-writer.ts'

@@ -12,7 +12,6 @@ import {
   type TrainingSample,
   updateWithLoss,
 } from '@aworld-train/core'
-
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createNumbers } from '../goldens/goldens.ts'
 import { createTrainer, gradientOnly, lastGradient, randomRows, smallModel, type Trainer, toSample } from '../goldens/trainer.ts'

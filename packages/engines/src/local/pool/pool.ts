@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads'
 import { errorMessage, siblingModule, TrainError, withDeadline } from '@aworld-train/core'
-
 import { createViews, type Views } from '../arena.ts'
 import type { LoadedKernels } from '../kernels/load-kernels.ts'
 import { type WasmMemory, wasm } from '../kernels/webassembly.ts'

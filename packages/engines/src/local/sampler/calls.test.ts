@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { type TokenEngine, TrainError } from '@aworld-train/core'
-
 import { describe, expect, it } from 'vitest'
 import { readSafetensors, writeSafetensors } from '../files/safetensors.ts'
 import { loadKernels } from '../kernels/load-kernels.ts'

@@ -1,5 +1,4 @@
 import { type GenerateRequest, TrainError } from '@aworld-train/core'
-
 import type { ModelConfig } from '../model-config.ts'
 
 /** Throws POLICY_CONTEXT_OVERFLOW or GATEWAY_BAD_REQUEST for a call that cannot be sampled, before anything is drawn. */

@@ -1,5 +1,4 @@
 import type { GenerateRequest, GenerateResult, WeightVersionSpan } from '@aworld-train/core'
-
 import type { Views } from '../arena.ts'
 import type { Layout } from '../layout.ts'
 import { streamOf } from '../random.ts'

@@ -1,5 +1,4 @@
 import { type FinishReason, type GenerateRequest, type GenerateResult, TrainError } from '@aworld-train/core'
-
 import { commonPrefix } from '../common-prefix.ts'
 import type { Pool } from '../pool/pool.ts'
 import { checkRequest } from './check-request.ts'

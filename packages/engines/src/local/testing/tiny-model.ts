@@ -2,7 +2,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { GenerateRequest, TrainingSample } from '@aworld-train/core'
-
 import { type InitModelOptions, initModel } from '../files/init-model.ts'
 import { createLocalEngine, type LocalEngine, type LocalEngineOptions } from '../local-engine.ts'
 import { createVocabularyTokenizer } from '../tokenizer/vocabulary-tokenizer.ts'

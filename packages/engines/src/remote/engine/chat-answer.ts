@@ -1,5 +1,4 @@
 import { createEventReader, type FinishReason, type ReportedCompletion, type WeightVersionSpan } from '@aworld-train/core'
-
 import { invalidAnswer, parseAnswer, toStreamError } from '../http/server-error.ts'
 import { toFinishReason } from './finish-reason.ts'
 import { createMessage, type WireMessage } from './join-message.ts'

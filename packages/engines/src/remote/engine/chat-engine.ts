@@ -7,7 +7,6 @@ import {
   spliceMembers,
   TrainError,
 } from '@aworld-train/core'
-
 import { fleetHealth } from '../fleet/fleet-health.ts'
 import type { Fleet, FleetCall } from '../fleet/fleet-types.ts'
 

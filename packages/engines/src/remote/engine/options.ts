@@ -1,5 +1,4 @@
 import type { LogprobKind, ModelDescription } from '@aworld-train/core'
-
 import { createFleet } from '../fleet/fleet.ts'
 import type { Fleet, FleetOptions } from '../fleet/fleet-types.ts'
 import type { ServerKind } from '../fleet/server-kind.ts'

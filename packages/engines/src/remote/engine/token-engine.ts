@@ -7,7 +7,6 @@ import {
   type TokenEngine,
   TrainError,
 } from '@aworld-train/core'
-
 import { fleetParts } from '../fleet/fleet.ts'
 import { fleetHealth } from '../fleet/fleet-health.ts'
 import type { Fleet, FleetOutcome } from '../fleet/fleet-types.ts'

@@ -1,5 +1,4 @@
 import type { Constraint, GenerateRequest } from '@aworld-train/core'
-
 import type { LabelledSpan } from './to-spans.ts'
 
 export interface TokenCallContext {

@@ -1,5 +1,4 @@
 import { type Sampling, siblingModule } from '@aworld-train/core'
-
 import { createChatEngine, type RemoteChatEngine } from '../engine/chat-engine.ts'
 import { neutralSampling } from '../engine/neutral-sampling.ts'
 import { type ChatEngineOptions, type TokenEngineOptions, takeFleet } from '../engine/options.ts'

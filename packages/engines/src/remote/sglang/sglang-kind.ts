@@ -1,5 +1,4 @@
 import { isRecord, TrainError } from '@aworld-train/core'
-
 import type { InFlightMode, ServerKind } from '../fleet/server-kind.ts'
 import type { Admin } from '../http/admin.ts'
 

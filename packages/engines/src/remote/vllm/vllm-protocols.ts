@@ -1,5 +1,4 @@
 import { type GenerateRequest, TrainError } from '@aworld-train/core'
-
 import { allConstraints } from '../engine/all-constraints.ts'
 import type { LabelledSpan } from '../engine/to-spans.ts'
 import type { Piece, TokenCallContext, TokenProtocol } from '../engine/token-protocol.ts'

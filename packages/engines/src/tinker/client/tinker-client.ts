@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errorMessage, isRecord, TrainError } from '@aworld-train/core'
 import { retryRules, sendWithRetries } from '@aworld-train/http'
-
 import { Agent } from 'undici'
 import { messageOf, refusal, toAnswerError } from './answer-errors.ts'
 

@@ -9,7 +9,6 @@ import {
   trainedPositions,
   type UpdateRequest,
 } from '@aworld-train/core'
-
 import type { WireRow } from '../wire/messages.ts'
 import { mergeRows, type SampleTerms } from './merge-rows.ts'
 

@@ -1,5 +1,4 @@
 import { maskedTokens, ppoClipLoss, type TrainingSample } from '@aworld-train/core'
-
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type MergedRow, mergeRows, type SampleTerms } from './merge-rows.ts'

@@ -9,7 +9,6 @@ import {
   type UpdateMetrics,
   type UpdateRequest,
 } from '@aworld-train/core'
-
 import type { ServiceAdapter, ServiceSession, Submitted } from '../service/service-session.ts'
 import { createWeightGate, type WeightGate } from '../weight-gate.ts'
 import { decodeForwardBackward, type ForwardBackward, type ForwardBackwardResult, type WireRow } from '../wire/messages.ts'

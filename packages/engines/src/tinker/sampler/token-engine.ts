@@ -8,7 +8,6 @@ import {
   type TokenEngine,
   TrainError,
 } from '@aworld-train/core'
-
 import type { TinkerClient } from '../client/tinker-client.ts'
 import type { PublishedWeights } from '../learner/policy.ts'
 import { decodeSample, type WireSequence } from '../wire/messages.ts'

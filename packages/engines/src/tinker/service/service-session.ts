@@ -1,5 +1,4 @@
 import { isRecord, TrainError } from '@aworld-train/core'
-
 import type { TinkerClient } from '../client/tinker-client.ts'
 import { encodeForwardBackward, type ForwardBackward } from '../wire/messages.ts'
 

@@ -1,5 +1,4 @@
 import { isRecord, type Message, type ToolCall, type Usage } from '@aworld-train/core'
-
 import type { AnswerHead, Completion } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { type CompletionEnd, completionEnd } from '../completion-end.ts'

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { orAborted, type WorkspaceLimits } from '@aworld-train/core'
-
 import { jailEnvironment, ownNamespaces, systemFiles, systemFolders } from './arguments.ts'
 import type { Cgroup } from './cgroups.ts'
 import { childrenOf, endTree, signalTo } from './processes.ts'

@@ -9,7 +9,6 @@ import {
   TrainError,
   type Workspace,
 } from '@aworld-train/core'
-
 import { BoundedOutput } from '../bounded-output.ts'
 import { openBashShell } from './bash-shell.ts'
 import { type Jail, type JailEnd, type JailParts, startFailure, startJail } from './jail.ts'

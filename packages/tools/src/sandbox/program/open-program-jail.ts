@@ -3,7 +3,6 @@ import { existsSync, lchownSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type ProgramJail, TrainError } from '@aworld-train/core'
-
 import {
   confinement,
   devices,

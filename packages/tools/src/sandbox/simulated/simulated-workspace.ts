@@ -11,7 +11,6 @@ import {
   type Workspace,
   type WorkspaceLimits,
 } from '@aworld-train/core'
-
 import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest } from './messages.ts'
 import type { WorkspaceThreads } from './workspace-threads.ts'
 

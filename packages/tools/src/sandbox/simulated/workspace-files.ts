@@ -1,6 +1,5 @@
 import { posix } from 'node:path'
 import { errorMessage, ToolError } from '@aworld-train/core'
-
 import { type FileContent, InMemoryFs } from 'just-bash'
 import { BoundedOutput } from '../bounded-output.ts'
 import { isStopped } from './stop-signal.ts'

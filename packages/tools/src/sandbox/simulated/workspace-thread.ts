@@ -1,6 +1,5 @@
 import { parentPort } from 'node:worker_threads'
 import { errorMessage, ToolError } from '@aworld-train/core'
-
 import { createBash, quote } from './bash.ts'
 import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest, WorkspaceThreadData } from './messages.ts'
 import { ShellSession } from './shell-session.ts'

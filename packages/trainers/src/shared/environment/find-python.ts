@@ -1,7 +1,6 @@
 import { access, constants } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { TrainError, type TrainerPython } from '@aworld-train/core'
-
 import { inspectPython, type PythonReport } from './inspect-python.ts'
 
 export interface FindPythonOptions {

@@ -1,5 +1,4 @@
 import { errorMessage, type PythonProblem, TrainError, type TrainerPython } from '@aworld-train/core'
-
 import { z } from 'zod'
 import { runProcess } from './run-process.ts'
 

@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { isRunning, TrainError } from '@aworld-train/core'
-
 import { interpreterOf } from './find-python.ts'
 import { runProcess } from './run-process.ts'
 

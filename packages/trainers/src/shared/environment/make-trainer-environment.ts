@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { TrainError, type TrainerPython } from '@aworld-train/core'
-
 import { inspectPython, type PythonReport } from './inspect-python.ts'
 import { makeEnvironment } from './make-environment.ts'
 import { probeGpuDriver } from './probe-gpu-driver.ts'

@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url'
 import { type GpuDriver, type PythonFacts, type PythonProblem, type SetupPlan, TrainError, type TrainerPython } from '@aworld-train/core'
-
 import { setUpAdvice } from './find-python.ts'
 import { oldestGpuDriver, runsOn } from './probe-gpu-driver.ts'
 import { compareVersions, isBelow } from './versions.ts'

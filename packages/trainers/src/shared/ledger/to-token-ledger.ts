@@ -14,7 +14,6 @@ import {
   toTrainerRows,
   totalCount,
 } from '@aworld-train/core'
-
 import type { RecordedCall } from '@aworld-train/store'
 import type { IncarnationLedger } from './read-ledger.ts'
 import { type IncarnationRecord, lastStandingSteps, standingBatches } from './standing-batches.ts'

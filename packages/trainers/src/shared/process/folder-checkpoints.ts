@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ExportModelOptions, TrainError, type TrainerCheckpoints } from '@aworld-train/core'
-
 import { runProcess } from '../environment/run-process.ts'
 import { withBridge } from '../python-package.ts'
 import { exportFolder } from './export-folder.ts'

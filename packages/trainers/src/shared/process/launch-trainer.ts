@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type BridgeVariables, type ConsoleReader, type MetricsLine, TrainError, type TrainerCommand } from '@aworld-train/core'
-
 import { z } from 'zod'
 import { plainLine, readLines } from './console-line.ts'
 import { createConsoleLog } from './console-log.ts'

@@ -17,7 +17,6 @@ import {
   tryReward,
 } from '@aworld-train/training'
 import { type FoundPython, findPython } from '../environment/find-python.ts'
-
 import { announce } from './announce.ts'
 import { describeAgent, toPlanInputs } from './plan-start.ts'
 import { checkModelPrompts, checkModelTemplate, findStartingModel } from './starting-model.ts'

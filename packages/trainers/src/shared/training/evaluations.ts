@@ -1,5 +1,4 @@
 import { type EndedRollout, type EvaluationResult, parseChannelKey, type RolloutRow, type Sampling } from '@aworld-train/core'
-
 import type { OwnedRunStore } from '@aworld-train/store'
 import { type EvaluatedTask, type LoadedDataset, summarizeTasks } from '@aworld-train/training'
 

@@ -3,7 +3,6 @@ import { extname, isAbsolute, join, resolve } from 'node:path'
 import { type PlanInputs, TrainError, type TrainerPlan } from '@aworld-train/core'
 import type { LoadedAgent, LoadedDataset, NamedReward } from '@aworld-train/training'
 import { bridgeDirectory } from '../python-package.ts'
-
 import type { PythonTrainingPlan } from './training-plan.ts'
 
 export interface PlanInputParts extends Pick<PlanInputs, 'path' | 'name' | 'agent' | 'python' | 'incarnation' | 'resume'> {

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { createAgentTokens, type RunReport, type Sampling, type TrainerPlan, type UntrainedReason } from '@aworld-train/core'
-
 import { type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
 import type { RunSession } from '@aworld-train/training'
 import { readLedger } from '../ledger/read-ledger.ts'

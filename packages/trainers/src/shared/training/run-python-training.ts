@@ -17,7 +17,6 @@ import {
 } from '@aworld-train/training'
 import { sweepTrainer } from '../process/launch-trainer.ts'
 import { bridgeDirectory } from '../python-package.ts'
-
 import { announce } from './announce.ts'
 import { trainerConfigurationHash, trainerInputHashes } from './configuration-hash.ts'
 import { createRunWatch, followTrainer } from './follow-trainer.ts'

@@ -2,9 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
 import { TrainError, type TrainerConfig, type TrainerKeys, type TrainingTask } from '@aworld-train/core'
-
 import { findLongPrompts, type TrainerSettings } from '@aworld-train/training'
-
 import type { Trainer } from './training-plan.ts'
 
 type Config = TrainerConfig<TrainerSettings>

@@ -16,7 +16,6 @@ import {
   toLimits,
 } from '@aworld-train/training'
 import type { Registry } from 'prom-client'
-
 import type { PythonTrainingPlan } from './training-plan.ts'
 
 export interface TrainerStageOptions {

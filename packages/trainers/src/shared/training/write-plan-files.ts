@@ -1,7 +1,6 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { TrainError, type TrainerData, type TrainerDataset, type TrainerStart, type TrainingTask } from '@aworld-train/core'
-
 import { drawTasks, missingKinds, type Stratify } from '@aworld-train/training'
 
 const taskFiles = { train: 'train_tasks.jsonl', test: 'test_tasks.jsonl' } as const

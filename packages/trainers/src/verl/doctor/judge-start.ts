@@ -1,6 +1,5 @@
 import { errorMessage, type GpuDriver, type MachineOptions } from '@aworld-train/core'
 import { valueAt } from '@aworld-train/training'
-
 import { inspectPython } from '../../shared/environment/inspect-python.ts'
 import { probeGpuDriver } from '../../shared/environment/probe-gpu-driver.ts'
 import { clusterAddress } from '../config/own-ray.ts'

@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url'
 import { type GpuDriver, type SetupPlan, TrainError } from '@aworld-train/core'
-
 import { oldestGpuDriver, runsOn } from '../../shared/environment/probe-gpu-driver.ts'
 
 const requirementsFile = (name: string) => fileURLToPath(new URL(`../../../requirements/verl/${name}`, import.meta.url))
