@@ -6,7 +6,7 @@ import { trainerTraps } from './trainer-traps.ts'
 import type { Trap, TrapContext } from './trap.ts'
 import { valueTraps } from './value-traps.ts'
 
-/** Every check over a resolved configuration, by name. verl's dataclasses and `validate_config` (0.9.1) let what they find through. */
+/** Every check over a resolved configuration, by name. */
 export const traps: readonly Trap[] = [...valueTraps, ...batchTraps, ...samplingTraps, ...groupTraps, ...trainerTraps]
 
 export interface FoundTrap {
