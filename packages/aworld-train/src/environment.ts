@@ -1,20 +1,16 @@
 import { type Environment, type ProgramJail, TrainError } from '@aworld-train/core'
 import { createEnvironment as createMcpEnvironment, type EnvironmentOptions } from '@aworld-train/environment'
 
-/** An environment of MCP servers. Servers whose configuration has `sandbox` run in a jail if `@aworld-train/tools/sandbox` is installed. */
+/** An environment of MCP servers. Servers whose configuration has `sandbox` run in a jail if `@aworld-train/tools` is installed. */
 export function createEnvironment(options: EnvironmentOptions = {}): Environment {
   return createMcpEnvironment({ openProgramJail, ...options })
 }
 
 async function openProgramJail(): Promise<ProgramJail> {
   const sandbox = await import('@aworld-train/tools/sandbox').catch((cause: unknown) => {
-    throw new TrainError(
-      'SANDBOX_UNAVAILABLE',
-      'The package @aworld-train/tools/sandbox is not there; run: npm install @aworld-train/tools/sandbox',
-      {
-        cause,
-      },
-    )
+    throw new TrainError('SANDBOX_UNAVAILABLE', 'The package @aworld-train/tools is not there; run: npm install @aworld-train/tools', {
+      cause,
+    })
   })
   return sandbox.openProgramJail()
 }

@@ -20,6 +20,7 @@ test.each<[string, RetryRule, Sent<{ readonly status: number }>, number | undefi
   ['a page whose answer was lost', outward, error('ECONNRESET'), undefined, []],
   ['a busy third party', thirdParty, status(529), undefined, [500, 1_000]],
   ['a busy third party that names parts of a second', thirdParty, status(429, '0.05'), undefined, [50, 50]],
+  ['a busy third party that names a time of the past', thirdParty, status(503, 'Wed, 21 Oct 2015 07:28:00 GMT'), undefined, [500, 1_000]],
   ['a third party that asks for an hour', thirdParty, status(429, '3600'), 1, [60_000]],
   ['a busy third party without retries', thirdParty, status(429), 0, []],
   ['a third party that cannot be reached, without retries', thirdParty, error('ENOTFOUND'), 0, [500]],

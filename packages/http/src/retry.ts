@@ -134,8 +134,8 @@ export function retryPauseMs(rule: RetryRule, sent: Sent<Answered>, tried: numbe
   const askedMs = rule.retryAfter === 'ignored' ? null : retryAfterMs(retryAfter)
   if (askedMs === null) return rule.retryAfter === 'required' ? null : backoffMs
   if (askedMs > longestMs && rule.beyond === 'final') return null
-  // A server that asks for no pause is not asked again at once if the header is all that it says.
-  return rule.retryAfter === 'required' ? Math.max(askedMs, firstMs) : Math.min(askedMs, longestMs)
+  // A server that asks for no pause, such as by a date that our clock has passed, is not asked again at once.
+  return rule.retryAfter === 'required' ? Math.max(askedMs, firstMs) : Math.min(askedMs || backoffMs, longestMs)
 }
 
 export interface RetryOptions<Answer> {

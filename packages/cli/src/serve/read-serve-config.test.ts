@@ -176,6 +176,11 @@ test('limits are printed in the units of a person', () => {
   ])
 })
 
+test('whoever submits a rollout says how long it may take, unless the configuration does', () => {
+  const models = { policy: { kind: 'local', path: './model' } }
+  expect(parseServeConfig({ models }, 'serve.yaml').limits.timeoutMs).toBeNull()
+})
+
 test('gateway, limits, executor, evaluation and reward are those of a training', () => {
   const ofTraining = {
     gateway: { host: '127.0.0.1', ignore: ['^Today .*$'], trainedCalls: 'all', publicUrl: 'http://coordinator' },

@@ -54,6 +54,15 @@ it('serves the file that a run directory of verl has', async () => {
   expect(served.gateway).toMatchObject({ port: 9464, trainedCalls: 'all', tls: { cert: '/project/cert.pem', key: '/keys/key.pem' } })
 })
 
+it('keeps the words of a cluster whole, and says what workers elsewhere need', async () => {
+  const resources = { 'spark.executor.memory': '2g', 'nvidia.com/gpu': 1 }
+  const executor = { engineName: 'spark', resources, token: { env: 'WORKER_TOKEN' } }
+  const gateway = { host: '10.0.0.5', insecure: true }
+  const text = await serveYamlOf({ 'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B', executor, gateway })
+  expect(parseServeConfig(parse(text), 'serve.yaml').executor).toMatchObject({ engineName: 'spark', resources })
+  expect(text).toMatch(/^# Workers on other machines connect to the port of rollouts/m)
+})
+
 it('refuses a choice of trained calls that only a program can make', async () => {
   const isTrained = () => true
   const text = await serveYamlOf({ 'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B', gateway: { trainedCalls: isTrained } })

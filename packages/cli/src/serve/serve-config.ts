@@ -317,6 +317,12 @@ export const ServeConfig = z.strictObject({
   limits: LocalConfig.shape.limits
     .unwrap()
     .extend({
+      timeoutMs: ms
+        .nullable()
+        .default(null)
+        .describe(
+          'Wall time of one attempt of a rollout, in milliseconds. A longer attempt ends there. `null` allows what whoever submits it does, or 120000.',
+        ),
       maxResponseTokens: RolloutLimits.shape.maxResponseTokens
         .unwrap()
         .nullable()

@@ -11,6 +11,14 @@ const sections = ['one', 'two', 'three']
 const keys = { name: 'one', title: 'One', sections, ownKeys: ['training', 'limits', 'engine', 'gateway', 'executor', 'data'] }
 const options = { ...keys, baseDirectory: '/project' }
 
+test('a section with nothing below it is empty', () => {
+  expect(splitConfig({ one: null, training: { steps: 5 } }, keys)).toMatchObject({
+    own: { training: { steps: 5 } },
+    fields: {},
+    problems: [],
+  })
+})
+
 test('ours stand at the top, a framework’s in its section, where a key of ours wins; others and the box are left aside', () => {
   const { own, fields, notes, problems } = splitConfig(
     {

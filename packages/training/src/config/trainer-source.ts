@@ -43,7 +43,9 @@ export interface SplitConfig {
  */
 export function splitConfig(configuration: KeyTree, keys: SourceKeys): SplitConfig {
   const { name, title, sections = [], ownKeys, atTop = false } = keys
-  const { [name]: section = {}, ...rest } = expandDots(configuration)
+  const { [name]: written, ...rest } = expandDots(configuration)
+  // YAML has null for a section with nothing below it.
+  const section = written ?? {}
   const [others, top] = [
     Object.keys(rest).filter((key) => sections.includes(key)),
     Object.entries(rest).filter(([key]) => !sections.includes(key)),

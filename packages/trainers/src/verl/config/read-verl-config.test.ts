@@ -121,6 +121,7 @@ describe('a tree', () => {
     [{ actor_rollout_ref: { rollout: { chat_scheduler: 'x.Y' } } }, 'there is no such setting since verl 0.5.0'],
     [{ async_training: { staleness_threshold: 0.5 } }, 'async_training.staleness_threshold is 0.5'],
     [['~trainer.nnodes'], 'removes a key'],
+    ['.', 'EISDIR'],
   ])('%j is refused', async (source, message) => {
     expect((await readVerlConfig(source as never, { verl: readWithExcerpt })).problems.join('\n')).toContain(message)
   })

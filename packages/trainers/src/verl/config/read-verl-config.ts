@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { formerBlock, isTree, leaves, readTrainerSource, setAt, toYaml, valueAt } from '@aworld-train/training'
 import { renderGeneralTerms } from './general-terms.ts'
@@ -179,8 +179,12 @@ function gather(source: VerlConfigSource, { baseDirectory = '.', sections }: Rea
 function textOf(source: Exclude<VerlConfigSource, readonly string[]>, file: string | null, base: string): ConfigText {
   if (source === undefined) return { kind: 'none', file, text: '' }
   if (typeof source !== 'string') return { kind: 'object', file, text: toYaml(source) }
-  const path = resolve(base, source)
-  return { kind: 'file', file, text: existsSync(path) ? readFileSync(path, 'utf8') : '' }
+  try {
+    return { kind: 'file', file, text: readFileSync(resolve(base, source), 'utf8') }
+  } catch {
+    // A file that cannot be read is a problem of the configuration already.
+    return { kind: 'file', file, text: '' }
+  }
 }
 
 const isList = (source: VerlConfigSource): source is readonly string[] => Array.isArray(source)

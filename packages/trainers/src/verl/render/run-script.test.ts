@@ -289,6 +289,12 @@ describe('the other files', () => {
     `)
   })
 
+  it('are for their owner alone where they may hold secrets', async () => {
+    const { path } = await written('secrets')
+    const modes = ['serve.yaml', 'final_trainer.yaml', 'run.sh'].map((name) => statSync(join(path, name)).mode & 0o777)
+    expect(modes).toEqual([0o600, 0o600, 0o755])
+  })
+
   it('keep the configuration as it was given', async () => {
     expect((await files()).get('config.source.yaml')).toContain('n_gpus_per_node: 2')
     const plan = await planVerl(

@@ -157,7 +157,7 @@ function environmentOf({ run, environment, settings }: VerlPlan): string {
     ([name]) => name !== 'PYTHONPATH' && name !== 'VERL_USE_EXTERNAL_MODULES' && !scheduler[name],
   )
   return `${assignments.map(([name, text]) => `export ${name}=\${${name}:-${shellText(text)}}\n`).join('')}bridge=\${AWORLD_TRAIN_BRIDGE:-${shellText(run.bridgeDirectory)}}
-[ -d "$bridge/aworld_train_bridge" ] || stop "$bridge does not hold the bridge; set AWORLD_TRAIN_BRIDGE to the folder python of the package @aworld-train/trainers/shared."
+[ -d "$bridge/aworld_train_bridge" ] || stop "$bridge does not hold the bridge; set AWORLD_TRAIN_BRIDGE to the folder python of the package @aworld-train/trainers."
 export PYTHONPATH="$bridge\${PYTHONPATH:+:$PYTHONPATH}"
 export VERL_USE_EXTERNAL_MODULES=${verlPluginModule}\${VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}
 export AWORLD_TRAIN_RUN=\${AWORLD_TRAIN_RUN:-${shellText(run.name)}}

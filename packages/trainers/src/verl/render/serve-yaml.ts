@@ -49,7 +49,16 @@ export function renderServeYaml(
     evaluation: { kindKey: settings.evaluation.kindKey },
     ...(places.executor && { executor: places.executor }),
   }
-  return `# What run.sh is answered by: aworld-train serve --config serve.yaml\n# AWORLD_TRAIN_CHANNEL_TOKEN holds the same secret for both.\n${stringify(served)}`
+  const lines = [
+    'What run.sh is answered by: aworld-train serve --config serve.yaml',
+    'AWORLD_TRAIN_CHANNEL_TOKEN holds the same secret for both.',
+    ...(settings.gateway.host !== '127.0.0.1'
+      ? [
+          'Workers on other machines connect to the port of rollouts: give it a host that they reach, and run.sh its address in AWORLD_TRAIN_CHANNEL.',
+        ]
+      : []),
+  ]
+  return `${lines.map((line) => `# ${line}\n`).join('')}${stringify(served)}`
 }
 
 /** What the configuration says about the gateway and about the place of agents. Its files are named by absolute paths. */

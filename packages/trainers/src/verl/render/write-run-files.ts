@@ -41,7 +41,8 @@ export async function writeRunFiles(plan: VerlPlan, { train, test }: TrainerData
   const names: string[] = []
   for (const [name, text] of renderRunFiles(plan)) {
     const temporary = join(path, `${name}.${process.pid}.tmp`)
-    await writeFile(temporary, text)
+    // What the user set may hold secrets, such as the token or the variables of workers.
+    await writeFile(temporary, text, { mode: 0o600 })
     if (name === runFileNames.script) await chmod(temporary, 0o755)
     await rename(temporary, join(path, name))
     names.push(name)
