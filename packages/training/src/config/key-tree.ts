@@ -20,13 +20,17 @@ export function expandDots(tree: KeyTree, prefix = ''): KeyTree {
   return expanded
 }
 
-/** Leaves with their dotted paths; an empty mapping is a leaf. */
-export function* leaves(tree: KeyTree, prefix = ''): Generator<readonly [path: string, value: unknown]> {
+/** Leaves with their paths; an empty mapping is a leaf. A path is a list of keys, since a key such as `nvidia.com/gpu` has dots of its own. */
+export function* leafPaths(tree: KeyTree, path: readonly string[] = []): Generator<readonly [path: readonly string[], value: unknown]> {
   for (const [key, value] of Object.entries(tree)) {
-    const path = prefix ? `${prefix}.${key}` : key
-    if (isTree(value) && Object.keys(value).length > 0) yield* leaves(value, path)
-    else yield [path, value]
+    if (isTree(value) && Object.keys(value).length > 0) yield* leafPaths(value, [...path, key])
+    else yield [[...path, key], value]
   }
+}
+
+/** Leaves with their dotted paths. `prefix` is the path of the tree. */
+export function* leaves(tree: KeyTree, prefix = ''): Generator<readonly [path: string, value: unknown]> {
+  for (const [path, value] of leafPaths(tree, prefix ? [prefix] : [])) yield [path.join('.'), value]
 }
 
 /** The value at a dotted path; `undefined` if there is none. */

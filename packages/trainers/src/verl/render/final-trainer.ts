@@ -1,4 +1,4 @@
-import { copyOf, isTree, type KeyTree, setAt } from '@aworld-train/training'
+import { copyOf, type KeyTree, leafPaths, leaves, setAt } from '@aworld-train/training'
 import { Document, isMap, isScalar, type YAMLMap } from 'yaml'
 import type { VerlPlan } from '../config/verl-config.ts'
 import { VerlSettings } from '../config/verl-settings.ts'
@@ -6,7 +6,7 @@ import { VerlSettings } from '../config/verl-settings.ts'
 /** Text of `final_trainer.yaml`: the whole resolved configuration, with a comment at every key that is not verl's default. */
 export function renderFinalTrainer({ tree, keys, settings, config, run, verl }: VerlPlan): string {
   const whole = copyOf(tree) as Record<string, unknown>
-  for (const [path, value] of changedOf(settings as KeyTree)) setAt(whole, path, value)
+  for (const [path, value] of changedOf(settings)) setAt(whole, path, value)
   const document = new Document(whole)
   document.commentBefore = [
     ` Configuration of verl ${verl.version} for "${run.name}", as it is started with run.sh.`,
@@ -22,22 +22,15 @@ const describeKind = (kind: string) => (kind === 'none' ? 'no configuration' : k
 /** Our settings that are not the default; a function by its name. */
 export function withoutDefaults(settings: Partial<VerlSettings>): Record<string, unknown> {
   const changed: Record<string, unknown> = {}
-  for (const [path, value] of changedOf(settings as KeyTree)) setAt(changed, path, value)
+  for (const [path, value] of changedOf(settings)) setAt(changed, path, value)
   return changed
 }
 
-/** Paths are lists of keys, since a key may have dots in it, such as those of a cluster's resources. */
-function* changedOf(
-  settings: KeyTree,
-  defaults: unknown = VerlSettings.parse({}),
-  path: readonly string[] = [],
-): Generator<readonly [path: readonly string[], value: unknown]> {
-  for (const [key, value] of Object.entries(settings)) {
-    const standard = isTree(defaults) ? defaults[key] : undefined
-    if (isTree(value) && Object.keys(value).length > 0) yield* changedOf(value, standard ?? {}, [...path, key])
-    else if (JSON.stringify(standard) !== JSON.stringify(value))
-      yield [[...path, key], typeof value === 'function' ? value.name || 'a function' : value]
-  }
+function changedOf(settings: Partial<VerlSettings>): (readonly [path: readonly string[], value: unknown])[] {
+  const defaults = new Map(leaves(VerlSettings.parse({}) as KeyTree))
+  return [...leafPaths(settings as KeyTree)]
+    .filter(([path, value]) => JSON.stringify(defaults.get(path.join('.'))) !== JSON.stringify(value))
+    .map(([path, value]) => [path, typeof value === 'function' ? value.name || 'a function' : value])
 }
 
 /** Puts a comment after a scalar, or above a list or mapping. */
