@@ -99,7 +99,9 @@ it.each([
 
   for (const episode of episodes) {
     expect(episode).toMatchObject({ stopReason: 'completed', answer: 'sum(exe(plan(<answer>79</answer>)))', reward: 1 })
-    expect(episode.edges.map(({ from, to }) => [from, to])).toEqual([0, 1, 2].map((index) => [names[index], names[index + 1]]))
+    expect(episode.trajectories.map(({ id, startedBy }) => [id, startedBy.map(({ trajectory }) => trajectory)])).toEqual(
+      names.map((name, index) => [name, index === 0 ? [] : [names[index - 1]]]),
+    )
     const { samples, sampled } = toTrainingSamples(episode)
     expect(samples.map(({ agent }) => agent)).toEqual([names[0]])
     const trained = samples[0]!.tokenIds.filter((_, index) => samples[0]!.lossMask[index] === 1)

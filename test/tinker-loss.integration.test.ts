@@ -17,7 +17,7 @@ const rows = [
   [3, 3, 3],
 ]
 const sampleOf = (tokenIds: readonly number[], change: Partial<TrainingSample> = {}): TrainingSample => ({
-  version: 1,
+  version: 2,
   tokenIds: Int32Array.from(tokenIds),
   lossMask: Uint8Array.from(tokenIds, (_, at) => Number(at > 0)),
   rolloutLogprobs: Float32Array.from(tokenIds, (_, at) => -3 - at / 4),
@@ -26,6 +26,7 @@ const sampleOf = (tokenIds: readonly number[], change: Partial<TrainingSample> =
   advantage: 1,
   group: 'group',
   agent: 'agent',
+  trajectory: 'agent',
   policy: 'policy',
   provenance: { rollout: 'rollout', attempt: 0, taskId: 'task', sample: 0, turns: [0] },
   ...change,

@@ -57,5 +57,5 @@ function toSample({ key: rollout }: RolloutRequest, step: number, index: number)
     index < groupSize
       ? ({ advantage: null, reason: 'zero-variance-group', trainerLogprobs: null } as const)
       : ({ advantage: index % 2 ? 1 : -1, reason: null, trainerLogprobs: new Float32Array(tokens).fill(-0.5) } as const)
-  return { rollout, agent: 'agent', step, turns: Array.from({ length: turns }, (_, turn) => turn), tokens, ...outcome }
+  return { rollout, agent: 'agent', trajectory: 'agent', step, turns: Array.from({ length: turns }, (_, turn) => turn), tokens, ...outcome }
 }

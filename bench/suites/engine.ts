@@ -123,7 +123,7 @@ async function rate(step: () => Promise<number>): Promise<number> {
 function randomSample(index: number, vocabularySize: number): TrainingSample {
   const tokenIds = Int32Array.from({ length }, (_, token) => (index * 7919 + token * 104_729 + ((token * token) % 31)) % vocabularySize)
   return {
-    version: 1,
+    version: 2,
     tokenIds,
     lossMask: Uint8Array.from(tokenIds, (_, token) => (token === 0 ? 0 : 1)),
     rolloutLogprobs: new Float32Array(length),
@@ -132,6 +132,7 @@ function randomSample(index: number, vocabularySize: number): TrainingSample {
     advantage: null,
     group: 'bench',
     agent: 'bench',
+    trajectory: 'bench',
     policy: 'bench',
     provenance: { rollout: String(index), attempt: 0, taskId: String(index), sample: 0, turns: [0] },
   }

@@ -285,7 +285,7 @@ it('shows a stretch of a conversation of 600 turns, and every sample of a group 
   await using run = await writeRun({ name: 'many', isLive: true })
   const { store } = run
   const { request } = store.rollout('train/3/0/0')!
-  const [turn] = store.turnsOf(request.key)!.agents.get('solver')!
+  const [turn] = store.turnsOf(request.key)!.trajectories.get('solver')!
   for (let index = 1; index < 600; index++) await store.appendTurn(request.key, 0, 'solver', { ...turn!, index })
   const sample = (number: number) => ({ ...request, key: `train/4/0/${number}`, group: 'train/4/0', sample: number, step: 4 })
   await Promise.all(Array.from({ length: 2_100 }, (_, number) => store.queue(sample(number))))
@@ -353,7 +353,7 @@ it('compares with what every sample of a group that runs has by now', async () =
   await visit(watched, `#/${run.id}/compare/train/3/0/0?with=train%2F3%2F0%2F1`)
   const samples = () => watched.page.locator('.ways tbody td:nth-child(2)').allTextContents()
   await expect.poll(samples).toEqual(['1×'])
-  await store.appendTurn(other(2).key, attempt, 'solver', store.turnsOf(request.key)!.agents.get('solver')![0]!)
+  await store.appendTurn(other(2).key, attempt, 'solver', store.turnsOf(request.key)!.trajectories.get('solver')![0]!)
   store.appendEvent({ type: 'step-start', at: Date.now(), step: 3, steps: 9 })
   await expect.poll(samples).toEqual(['2×'])
   expect(watched.problems).toEqual([])

@@ -232,9 +232,15 @@ export const agentRows: readonly ParityRow[] = [
     async check() {
       await withModelServer(async ({ baseUrl }) => {
         const [first, second] = ['first', 'second'].map((name) => new Agent({ name, conf: { llmBaseUrl: baseUrl, llmModelName: 'm' } }))
-        const { answer, edges } = await Runners.run('q', new Swarm(first!, second!))
+        const { answer, invocations } = await Runners.run('q', new Swarm(first!, second!))
         assert.equal(answer, 're: re: q')
-        assert.deepEqual(edges, [{ from: 'first', to: 'second', kind: 'sequence' }])
+        assert.deepEqual(
+          invocations.map(({ id, startedBy }) => [id, startedBy]),
+          [
+            ['first', []],
+            ['second', [{ trajectory: 'first', toolCall: null }]],
+          ],
+        )
       })
     },
   },
@@ -246,13 +252,14 @@ export const agentRows: readonly ParityRow[] = [
     async check() {
       await withModelServer(async ({ baseUrl }) => {
         const [a, b, c] = ['a', 'b', 'c'].map((name) => new Agent({ name, conf: { llmBaseUrl: baseUrl, llmModelName: 'm' } }))
-        const { answer, edges } = await Runners.run('q', new Swarm(a!, b!, c!))
+        const { answer, invocations } = await Runners.run('q', new Swarm(a!, b!, c!))
         assert.equal(answer, 're: re: re: q')
         assert.deepEqual(
-          edges.map(({ from, to }) => [from, to]),
+          invocations.map(({ id, startedBy }) => [id, startedBy[0]?.trajectory]),
           [
-            ['a', 'b'],
-            ['b', 'c'],
+            ['a', undefined],
+            ['b', 'a'],
+            ['c', 'b'],
           ],
         )
         const inEdges = () =>

@@ -100,13 +100,13 @@ export const runnerRows: readonly ParityRow[] = [
   },
   {
     theirs: '`TaskResponse`: `id`, `answer`, `success`, `msg`, `usage`, `time_cost`, `status`, `trajectory`',
-    ours: '`TaskResponse`: `id`, `answer`, `success`, `msg`, `usage`, `timeCost`, `status`, `messages`, `toolCalls`, `edges`',
+    ours: '`TaskResponse`: `id`, `answer`, `success`, `msg`, `usage`, `timeCost`, `status`, `messages`, `toolCalls`, `invocations`',
     status: 'differs',
     note: '`messages` and `toolCalls` stand for the trajectory; `usage` has `promptTokens`, `completionTokens`.',
     check: () =>
       withAgent(async (agent) => {
         const response = await Runners.run({ id: 't', input: 'q', agent })
-        const { timeCost, messages, ...rest } = response
+        const { timeCost, messages, invocations, ...rest } = response
         assert.deepEqual(rest, {
           id: 't',
           answer: 're: q',
@@ -115,9 +115,12 @@ export const runnerRows: readonly ParityRow[] = [
           msg: '',
           error: null,
           usage: { promptTokens: 3, completionTokens: 2, cachedTokens: 0 },
-          edges: [],
           toolCalls: [],
         })
+        assert.deepEqual(
+          invocations.map(({ id }) => id),
+          ['agent'],
+        )
         assert(timeCost >= 0 && timeCost < 60)
         assert.equal(messages.at(-1)?.content, 're: q')
       }),
@@ -188,7 +191,7 @@ export const runnerRows: readonly ParityRow[] = [
   },
   {
     theirs: '`resp_carry_context`',
-    ours: 'accepted; a response has the messages, tool calls and edges instead of a context',
+    ours: 'accepted; a response has the messages, tool calls and invocations instead of a context',
     status: 'differs',
     check: () => assert.equal(new RunConfig({ resp_carry_context: false }).respCarryContext, false),
   },

@@ -65,9 +65,22 @@ export async function runMembers(members: readonly Agent[], task: AgentTask, run
   const { context, graph, transcript } = run
   let input: readonly Message[] = typeof task.input === 'string' ? [{ role: 'user', content: task.input }] : task.input
   let last: AgentAnswer = { answer: null, messages: [] }
-  for (const [index, agent] of members.entries()) {
-    if (index > 0) context.recordEdge({ from: graph.nameOf(members[index - 1]!), to: graph.nameOf(agent), kind: 'sequence' })
-    last = await inContext(context, () => runAgent(agent, input, run, context.signal), graph.nameOf(agent))
+  let before: string | null = null
+  const starts = new Map<Agent, number>()
+  for (const agent of members) {
+    const start = (starts.get(agent) ?? 0) + 1
+    starts.set(agent, start)
+    const startedBy = before === null ? [] : [{ trajectory: before, toolCall: null }]
+    const name = graph.nameOf(agent)
+    last = await inContext(
+      context,
+      async () => {
+        const invocation = context.invoke(name, { place: start === 1 ? '' : `${start}`, startedBy })
+        before = invocation.id
+        return await runAgent(agent, input, run, { invocation, signal: context.signal })
+      },
+      name,
+    )
     transcript.finished = [...transcript.finished, ...last.messages]
     transcript.current = []
     if (last.answer === null) break
@@ -114,10 +127,10 @@ function toFunctionContext(context: RolloutContext): AgentFunctionContext {
     file: (name) => context.file(name),
     signal,
     limits,
-    policy: (agent = functionName) => context.policy(agent),
-    tools: (agent = functionName) => context.tools(agent),
+    policy: (agent = functionName, place) => context.policy(agent, place),
+    tools: (agent = functionName, place) => context.tools(agent, place),
     state: (definition) => context.state(definition),
-    recordEdge: (edge) => context.recordEdge(edge),
+    invoke: (agent, options) => context.invoke(agent, options),
     runTool: (agent, call, run) => context.runTool(agent, call, run),
     ...context.policy(functionName),
   }

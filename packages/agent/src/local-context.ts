@@ -1,11 +1,14 @@
 import {
-  type AgentEdge,
   type AgentTask,
   type BudgetLimits,
   createAttemptStates,
   type Environment,
   type EnvironmentLease,
   errorMessage,
+  type Invocation,
+  InvocationJournal,
+  type InvocationRecord,
+  invocationEndpoint,
   orAborted,
   type PolicyEndpoint,
   preciseNow,
@@ -38,14 +41,14 @@ export interface LocalContextOptions {
 /** The context of an agent that is asked outside a training run. `close` gives the leases back. */
 export interface LocalContext {
   readonly context: RolloutContext
-  readonly edges: readonly AgentEdge[]
+  invocations(): readonly InvocationRecord[]
   readonly toolCalls: readonly ToolCallRecord[]
   close(): Promise<void>
 }
 
 /** Creates a context in which agents use their own endpoints. Tools are leased on first use, counted and recorded. */
 export function createLocalContext({ task, graph, signal, limits, environment, policy }: LocalContextOptions): LocalContext {
-  const edges: AgentEdge[] = []
+  const invocations = new InvocationJournal(graph.agents.map((agent) => graph.nameOf(agent)))
   const toolCalls: ToolCallRecord[] = []
   let lease: EnvironmentLease | null = null
   const opened = new Map<string, Promise<Tools>>()
@@ -55,7 +58,7 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
   let started = 0
 
   const record = async (
-    agent: string,
+    { id: trajectory, agent }: Pick<Invocation, 'id' | 'agent'>,
     call: { id: string; name: string; arguments: string },
     run: () => Promise<ToolResult>,
   ): Promise<ToolResult> => {
@@ -66,7 +69,7 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
     started += 1
     const startedAt = preciseNow()
     const keep = (result: ToolResult) =>
-      toolCalls.push({ agent, turn: null, ...call, ...result, timing: { startedAt, endedAt: preciseNow() } })
+      toolCalls.push({ agent, trajectory, turn: null, ...call, ...result, timing: { startedAt, endedAt: preciseNow() } })
     try {
       const result = await orAborted(run(), signal)
       keep(result)
@@ -89,40 +92,54 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
     return lease.tools({ agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
   }
 
+  const policyAt = (agent: string, place: string): PolicyEndpoint => {
+    if (policy) return invocationEndpoint(policy, place)
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `Agent "${agent}" has no model of its own; set llmBaseUrl and llmModelName in its AgentConfig, or run it in a trainer.`,
+    )
+  }
+
+  const toolsOf = async (invocation: Pick<Invocation, 'id' | 'agent'>): Promise<Tools> => {
+    const name = invocation.agent
+    const agent = graph.agents.find((entry) => graph.nameOf(entry) === name)
+    if (!agent?.mcpConfig)
+      return { list: async () => [], call: async ({ name: tool }) => ({ content: `Error: there is no tool "${tool}".`, isError: true }) }
+    const pending = opened.get(name) ?? openTools(agent, name)
+    opened.set(name, pending)
+    const tools = await pending
+    return {
+      list: () => tools.list(),
+      call: (request, limit) => {
+        const call = { id: request.id ?? '', name: request.name, arguments: JSON.stringify(request.arguments) }
+        return record(invocation, call, () => tools.call(request, limit))
+      },
+    }
+  }
+
   const context: RolloutContext = {
     ...attempt,
     limits,
-    policy(agent = 'agent') {
-      if (policy) return policy
-      throw new TrainError(
-        'CONFIG_INVALID',
-        `Agent "${agent}" has no model of its own; set llmBaseUrl and llmModelName in its AgentConfig, or run it in a trainer.`,
-      )
-    },
-    async tools(name = 'agent'): Promise<Tools> {
-      const agent = graph.agents.find((entry) => graph.nameOf(entry) === name)
-      if (!agent?.mcpConfig)
-        return { list: async () => [], call: async ({ name: tool }) => ({ content: `Error: there is no tool "${tool}".`, isError: true }) }
-      const pending = opened.get(name) ?? openTools(agent, name)
-      opened.set(name, pending)
-      const tools = await pending
+    policy: (agent = 'agent', place) => policyAt(agent, invocations.at(agent, place).place),
+    tools: async (agent = 'agent', place) => toolsOf({ agent, id: invocations.at(agent, place).id }),
+    state: (definition) => states.get(definition),
+    invoke(agent, options) {
+      const { id, place } = invocations.start(agent, options)
       return {
-        list: () => tools.list(),
-        call: (request, limit) => {
-          const call = { id: request.id ?? '', name: request.name, arguments: JSON.stringify(request.arguments) }
-          return record(name, call, () => tools.call(request, limit))
-        },
+        id,
+        agent,
+        place,
+        policy: () => policyAt(agent, place),
+        tools: () => toolsOf({ id, agent }),
+        runTool: (call, run) => record({ id, agent }, call, () => run(signal)),
+        end: (answered) => invocations.end(id, answered),
       }
     },
-    state: (definition) => states.get(definition),
-    recordEdge: (edge) => {
-      edges.push(edge)
-    },
-    runTool: (agent, call, run) => record(agent, call, () => run(signal)),
+    runTool: (agent, call, run) => record({ agent, id: invocations.at(agent).id }, call, () => run(signal)),
   }
   return {
     context,
-    edges,
+    invocations: () => invocations.records(),
     toolCalls,
     async close() {
       await Promise.allSettled([lease?.close(), states.close()])

@@ -1,4 +1,4 @@
-import type { AgentAnswer, Message, RolloutContext, Usage } from '@aworld-train/core'
+import type { AgentAnswer, Invocation, Message, RolloutContext, Usage } from '@aworld-train/core'
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
 import type { ModelTransport } from './model-client.ts'
@@ -15,4 +15,10 @@ export interface ProgramRun {
   readonly transcript: { finished: readonly Message[]; current: readonly Message[] }
 }
 
-export type RunAgent = (agent: Agent, input: readonly Message[], run: ProgramRun, signal: AbortSignal) => Promise<AgentAnswer>
+/** Runs an agent as `invocation`, which has begun. */
+export type RunAgent = (
+  agent: Agent,
+  input: readonly Message[],
+  run: ProgramRun,
+  options: { readonly invocation: Invocation; readonly signal: AbortSignal },
+) => Promise<AgentAnswer>

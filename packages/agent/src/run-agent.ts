@@ -1,6 +1,6 @@
-import { type AgentAnswer, type Message, type PolicyEndpoint, type ToolCall, TrainError } from '@aworld-train/core'
+import { type AgentAnswer, type Invocation, type Message, type PolicyEndpoint, type ToolCall, TrainError } from '@aworld-train/core'
 import type { Agent } from './agent.ts'
-import type { ProgramRun } from './program-run.ts'
+import type { ProgramRun, RunAgent } from './program-run.ts'
 import { runAfterModel, runAfterTool, runBeforeModel, runBeforeTool } from './run-hooks.ts'
 import { createToolset, type Toolset } from './toolset.ts'
 import { toWireTool } from './wire.ts'
@@ -17,14 +17,31 @@ const malformedCall: Message = {
   content: 'Error: this tool call cannot be read; its arguments must be a JSON object. Write the call again.',
 }
 
+/** Runs an agent as an invocation that has begun, and ends that. */
+export const runAgent: RunAgent = async (agent, input, run, { invocation, signal }) => {
+  let answer: AgentAnswer | undefined
+  try {
+    answer = await runTurns(agent, input, run, invocation, signal)
+    return answer
+  } finally {
+    invocation.end(typeof answer?.answer === 'string')
+  }
+}
+
 /** Calls the model and runs its tool calls until a message without tool calls, which is the answer, or until the turn limit. */
-export async function runAgent(agent: Agent, input: readonly Message[], run: ProgramRun, signal: AbortSignal): Promise<AgentAnswer> {
+async function runTurns(
+  agent: Agent,
+  input: readonly Message[],
+  run: ProgramRun,
+  invocation: Invocation,
+  signal: AbortSignal,
+): Promise<AgentAnswer> {
   signal.throwIfAborted()
   const { context, graph, spent } = run
   const { hooks } = agent
   const name = graph.nameOf(agent)
-  const client = connect(agent, name, run)
-  const toolset = await createToolset(agent, run, runAgent)
+  const client = connect(agent, invocation, run)
+  const toolset = await createToolset(agent, invocation, run, runAgent)
   const tools = toolset.definitions.map(toWireTool)
   const fields = agent.conf.requestFields()
   const ofRollout = context.limits.maxTurns ?? Number.POSITIVE_INFINITY
@@ -50,10 +67,10 @@ export async function runAgent(agent: Agent, input: readonly Message[], run: Pro
   return { answer: null, messages, stopped: 'turn-limit' }
 }
 
-function connect(agent: Agent, name: string, { context, transport, policyBaseUrls }: ProgramRun) {
+function connect(agent: Agent, invocation: Invocation, { transport, policyBaseUrls }: ProgramRun) {
   const { conf } = agent
   const side = conf.isTrainable(policyBaseUrls) ? 'policy' : conf.gatewayModel === undefined ? 'own' : 'frozen'
-  const endpoint = side === 'own' ? ownEndpoint(agent, name) : context.policy(name)
+  const endpoint = side === 'own' ? ownEndpoint(agent, invocation.agent) : invocation.policy()
   return transport.connect({ endpoint, side, maxRetries: conf.fields.maxRetries ?? defaultMaxRetries })
 }
 
@@ -85,17 +102,17 @@ async function callTools(
   toolset: Toolset,
   signal: AbortSignal,
 ): Promise<Message[]> {
-  const one = async (toolCall: ToolCall, limit: AbortSignal): Promise<Message> => {
+  const one = async (toolCall: ToolCall, place: number, limit: AbortSignal): Promise<Message> => {
     const before = await runBeforeTool(agent.hooks, { agent: name, turn, call: toolCall, signal: limit })
-    const result = before.result ?? (await toolset.call(before.call, limit))
+    const result = before.result ?? (await toolset.call(before.call, { turn, place }, limit))
     const { content } = await runAfterTool(agent.hooks, { agent: name, turn, call: before.call, result, signal: limit })
     return { role: 'tool', content, toolCallId: toolCall.id, name: before.call.name }
   }
-  if (calls.length === 1) return [await one(calls[0]!, signal)]
+  if (calls.length === 1) return [await one(calls[0]!, 0, signal)]
   const siblings = new AbortController()
   const limit = AbortSignal.any([signal, siblings.signal])
   try {
-    return await Promise.all(calls.map((call) => one(call, limit)))
+    return await Promise.all(calls.map((call, place) => one(call, place, limit)))
   } catch (error) {
     siblings.abort(error)
     throw error

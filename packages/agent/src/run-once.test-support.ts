@@ -1,4 +1,4 @@
-import type { AgentAnswer, AgentEdge, BudgetLimits, Environment, ToolCallRecord, Tools, TrainingTask } from '@aworld-train/core'
+import type { AgentAnswer, BudgetLimits, Environment, InvocationRecord, ToolCallRecord, Tools, TrainingTask } from '@aworld-train/core'
 import { createAgentGraph } from './agent-graph.ts'
 import { toAgentProgram } from './agent-program.ts'
 import { createLocalContext } from './local-context.ts'
@@ -6,7 +6,7 @@ import type { AgentProgramOptions, AgentSource } from './program-types.ts'
 import { Swarm } from './swarm.ts'
 
 export interface TestRun extends AgentAnswer {
-  readonly edges: readonly AgentEdge[]
+  readonly invocations: readonly InvocationRecord[]
   readonly toolCalls: readonly ToolCallRecord[]
 }
 
@@ -37,7 +37,7 @@ export async function runOnce(
   const local = createLocalContext({ task, graph, signal: signal ?? new AbortController().signal, limits, environment, policy })
   try {
     const answer = await program.run(task, local.context)
-    return { ...answer, edges: local.edges, toolCalls: local.toolCalls }
+    return { ...answer, invocations: local.invocations(), toolCalls: local.toolCalls }
   } finally {
     await local.close()
     await program.close()

@@ -37,7 +37,10 @@ test('takes a task, a swarm, and the names of Python', async () => {
     agentAt(server.baseUrl),
     new Agent({ name: 'other', conf: { llm_base_url: server.baseUrl, llm_model_name: 'm' } }),
   )
-  expect(await Runners.syncRun({ input: 'hey', swarm })).toMatchObject({ answer: 'hey!!', edges: [{ from: 'solver', to: 'other' }] })
+  expect(await Runners.syncRun({ input: 'hey', swarm })).toMatchObject({
+    answer: 'hey!!',
+    invocations: [{ id: 'solver' }, { id: 'other', startedBy: [{ trajectory: 'solver' }] }],
+  })
   const byId = await Runners.runTask(new Task({ id: 't1', input: 'ho', agent: agentAt(server.baseUrl) }))
   expect(byId['t1']).toMatchObject({ id: 't1', answer: 'ho!' })
 })

@@ -185,7 +185,7 @@ async function runOne(
     usage: run.spent.usage,
     timeCost: (performance.now() - started) / 1000,
     messages,
-    edges: local.edges,
+    invocations: local.invocations(),
     toolCalls: local.toolCalls,
   })
   try {
@@ -217,5 +217,17 @@ function notRun({ id }: Task, previous: TaskResponse): TaskResponse {
   const msg = previous.status === 'cancelled' ? previous.msg : `Not run: task "${previous.id}" before it failed: ${previous.msg}`
   const usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 }
   const error = new TrainError('AGENT_FAILED', msg, { cause: previous.error })
-  return { id, answer: null, success: false, status: 'cancelled', msg, error, usage, timeCost: 0, messages: [], edges: [], toolCalls: [] }
+  return {
+    id,
+    answer: null,
+    success: false,
+    status: 'cancelled',
+    msg,
+    error,
+    usage,
+    timeCost: 0,
+    messages: [],
+    invocations: [],
+    toolCalls: [],
+  }
 }

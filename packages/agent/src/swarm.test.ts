@@ -7,14 +7,15 @@ import { createScriptedServer } from './scripted-server.test-support.ts'
 import { Swarm } from './swarm.ts'
 import { tool } from './tool.ts'
 
-test('each agent gets the previous answer, and the edges are recorded', async () => {
+test('each agent gets the previous answer, and what started each is recorded', async () => {
   await using server = await createScriptedServer([{ content: 'plan' }, { content: 'work' }, { content: 'summary' }])
   const [planner, worker, writer] = ['planner', 'worker', 'writer'].map((name) => new Agent({ name, systemPrompt: `You are the ${name}.` }))
   const result = await runOnce(new Swarm(planner!, worker!, writer!), { baseUrl: server.baseUrl })
   expect(result.answer).toBe('summary')
-  expect(result.edges).toEqual([
-    { from: 'planner', to: 'worker', kind: 'sequence' },
-    { from: 'worker', to: 'writer', kind: 'sequence' },
+  expect(result.invocations).toMatchObject([
+    { id: 'planner', startedBy: [], answered: true },
+    { id: 'worker', startedBy: [{ trajectory: 'planner', toolCall: null }], answered: true },
+    { id: 'writer', startedBy: [{ trajectory: 'worker', toolCall: null }], answered: true },
   ])
   expect(server.requests.map(({ body }) => body.messages.map(({ content }) => content))).toEqual([
     ['You are the planner.', 'What is 1 + 2?'],
@@ -28,7 +29,7 @@ test('an agent without an answer ends the swarm', async () => {
   await using server = await createScriptedServer(() => ({ toolCalls: [{ id: 'c', name: 'x', arguments: '' }] }))
   const swarm = new Swarm(new Agent({ name: 'first', maxTurns: 2 }), new Agent({ name: 'second' }))
   const result = await runOnce(swarm, { baseUrl: server.baseUrl })
-  expect(result).toMatchObject({ answer: null, stopped: 'turn-limit', edges: [] })
+  expect(result).toMatchObject({ answer: null, stopped: 'turn-limit', invocations: [{ id: 'first', answered: false }] })
   expect(server.requests).toHaveLength(2)
 })
 
@@ -87,7 +88,10 @@ test('an agent calls another as a tool', async () => {
   expect(toAgentProgram(boss).agents.map(({ name }) => name)).toEqual(['boss', 'the calculator'])
   const result = await runOnce(boss, { baseUrl: server.baseUrl })
   expect(result.answer).toBe('It is 42.')
-  expect(result.edges).toEqual([{ from: 'boss', to: 'the calculator', kind: 'agent-as-tool' }])
+  expect(result.invocations.map(({ id, startedBy }) => [id, startedBy])).toEqual([
+    ['boss', []],
+    ['the calculator:boss.0.0', [{ trajectory: 'boss', toolCall: expect.any(String) }]],
+  ])
   expect(result.toolCalls).toMatchObject([{ agent: 'boss', name: 'the_calculator', content: '42', isError: false }])
   expect(server.requests[0]!.body.tools).toMatchObject([{ function: { name: 'the_calculator', description: 'Calculates.' } }])
   expect(server.requests[1]!.body.messages).toEqual([

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type AgentEdge, Message, type ToolCallRecord, TrainError, type Usage } from '@aworld-train/core'
+import { type InvocationRecord, Message, type ToolCallRecord, TrainError, type Usage } from '@aworld-train/core'
 import { z } from 'zod'
 import { Agent } from './agent.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
@@ -76,7 +76,8 @@ export interface TaskResponse {
   /** Seconds. */
   readonly timeCost: number
   readonly messages: readonly Message[]
-  readonly edges: readonly AgentEdge[]
+  /** Which agents worked, and what started them. */
+  readonly invocations: readonly InvocationRecord[]
   readonly toolCalls: readonly ToolCallRecord[]
 }
 

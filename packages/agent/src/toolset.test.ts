@@ -18,7 +18,7 @@ test('whatever a model writes as a call, it gets one answer that is counted once
   const { signal } = new AbortController()
   const local = createLocalContext({ task, graph, signal, limits: {}, environment: undefined, policy: undefined })
   const transport = createModelTransport()
-  const toolset = await createToolset(agent, createProgramRun(graph, local.context, transport, []), runAgent)
+  const toolset = await createToolset(agent, local.context.invoke('agent'), createProgramRun(graph, local.context, transport, []), runAgent)
   let calls = 0
   const names = fc.oneof(fc.constantFrom('add', 'Add', 'helper', ''), fc.string())
   const texts = fc.oneof(
@@ -29,7 +29,7 @@ test('whatever a model writes as a call, it gets one answer that is counted once
   await fc.assert(
     fc.asyncProperty(names, texts, async (name, text) => {
       fc.pre(name !== 'helper' || !text.includes('content'))
-      const result = await toolset.call({ id: 'c', name, arguments: text }, signal)
+      const result = await toolset.call({ id: 'c', name, arguments: text }, { turn: 0, place: 0 }, signal)
       calls += 1
       expect(local.toolCalls).toHaveLength(calls)
       expect(local.toolCalls.at(-1)).toMatchObject({ name, arguments: text, ...result })

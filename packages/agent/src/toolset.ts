@@ -1,4 +1,13 @@
-import { isRecord, type ToolCall, type ToolDefinition, type ToolResult, type Tools, TrainError } from '@aworld-train/core'
+import {
+  type Invocation,
+  isRecord,
+  placeOfCall,
+  type ToolCall,
+  type ToolDefinition,
+  type ToolResult,
+  type Tools,
+  TrainError,
+} from '@aworld-train/core'
 import type { Agent } from './agent.ts'
 import type { ProgramRun, RunAgent } from './program-run.ts'
 import { suggest } from './suggest.ts'
@@ -11,20 +20,26 @@ type Entry =
   | { readonly kind: 'tool'; readonly definition: ToolDefinition; readonly tool: Tool }
   | { readonly kind: 'agent'; readonly definition: ToolDefinition; readonly agent: Agent }
 
-/** All tools that one agent may call in one run. */
+/** Which call of which turn of its agent a tool call is, both counted from 0. */
+export interface CallPlace {
+  readonly turn: number
+  readonly place: number
+}
+
+/** All tools that one agent may call in one invocation. */
 export interface Toolset {
   readonly definitions: readonly ToolDefinition[]
   /** Runs a call. Mistakes of the model and errors that a tool reports are results with `isError`; a lost server or an abort rejects. */
-  call(call: ToolCall, signal: AbortSignal): Promise<ToolResult>
+  call(call: ToolCall, at: CallPlace, signal: AbortSignal): Promise<ToolResult>
 }
 
 const failed = (text: string): ToolResult => ({ content: `Error: ${text}`, isError: true })
 
 /** Lists the leased tools, then the local ones, then the agents. Two tools of one name throw CONFIG_INVALID. */
-export async function createToolset(agent: Agent, run: ProgramRun, runAgent: RunAgent): Promise<Toolset> {
+export async function createToolset(agent: Agent, invocation: Invocation, run: ProgramRun, runAgent: RunAgent): Promise<Toolset> {
   const { context, graph } = run
-  const name = graph.nameOf(agent)
-  const leased: Tools | null = agent.mcpConfig ? await context.tools(name) : null
+  const name = invocation.agent
+  const leased: Tools | null = agent.mcpConfig ? await invocation.tools() : null
   const listed = leased ? await leased.list() : []
   const entries = new Map<string, Entry>()
   const add = (entry: Entry): void => {
@@ -41,11 +56,11 @@ export async function createToolset(agent: Agent, run: ProgramRun, runAgent: Run
     add({ kind: 'agent', definition: agentDefinition(graph.nameOf(delegate), delegate.desc), agent: delegate })
   }
 
-  const carryOut = (entry: Entry, call: ToolCall, args: Arguments, signal: AbortSignal): Promise<ToolResult> => {
+  const carryOut = (entry: Entry, call: ToolCall, at: CallPlace, args: Arguments, signal: AbortSignal): Promise<ToolResult> => {
     if (entry.kind === 'environment') return leased!.call({ id: call.id, name: call.name, arguments: args }, signal)
-    return context.runTool(name, call, async (limit) => {
+    return invocation.runTool(call, async (limit) => {
       const both = limit === signal ? limit : AbortSignal.any([limit, signal])
-      if (entry.kind === 'agent') return askAgent(entry.agent, args, name, run, runAgent, both)
+      if (entry.kind === 'agent') return askAgent(entry.agent, args, { invocation, call, at }, run, runAgent, both)
       const { rollout, attempt, task } = context
       const state = entry.tool.state && (await context.state(entry.tool.state))
       const file = (fileName: string) => context.file(fileName)
@@ -55,14 +70,14 @@ export async function createToolset(agent: Agent, run: ProgramRun, runAgent: Run
 
   return {
     definitions: [...entries.values()].map((entry) => entry.definition),
-    async call(call, signal) {
+    async call(call, at, signal) {
       signal.throwIfAborted()
       const entry = entries.get(call.name)
-      if (!entry) return context.runTool(name, call, async () => failed(unknownTool(call.name, [...entries.keys()])))
+      if (!entry) return invocation.runTool(call, async () => failed(unknownTool(call.name, [...entries.keys()])))
       const args = parseArguments(call)
-      if (typeof args === 'string') return context.runTool(name, call, async () => failed(args))
+      if (typeof args === 'string') return invocation.runTool(call, async () => failed(args))
       try {
-        const result = await carryOut(entry, call, args, signal)
+        const result = await carryOut(entry, call, at, args, signal)
         return result.isError && result.content.trim() === '' ? failed(`"${call.name}" failed without a message.`) : result
       } catch (error) {
         signal.throwIfAborted()
@@ -108,20 +123,22 @@ function agentDefinition(name: string, desc: string | undefined): ToolDefinition
 async function askAgent(
   agent: Agent,
   { content }: Arguments,
-  caller: string,
+  caller: { readonly invocation: Invocation; readonly call: ToolCall; readonly at: CallPlace },
   run: ProgramRun,
   runAgent: RunAgent,
   signal: AbortSignal,
 ): Promise<ToolResult> {
   if (typeof content !== 'string') return failed('"content" is missing; write what the agent is to do, as text.')
-  const name = run.graph.nameOf(agent)
-  run.context.recordEdge({ from: caller, to: name, kind: 'agent-as-tool' })
-  const { answer, stopped } = await runAgent(
-    agent,
-    [{ role: 'user', content }],
-    { ...run, transcript: { finished: [], current: [] } },
-    signal,
-  )
+  const { graph, context } = run
+  const name = graph.nameOf(agent)
+  const { turn, place } = caller.at
+  const number = graph.agents.findIndex((each) => graph.nameOf(each) === caller.invocation.agent)
+  const invocation = context.invoke(name, {
+    place: placeOfCall({ agent: number, place: caller.invocation.place }, turn, place),
+    startedBy: [{ trajectory: caller.invocation.id, toolCall: caller.call.id }],
+  })
+  const ownTranscript = { ...run, transcript: { finished: [], current: [] } }
+  const { answer, stopped } = await runAgent(agent, [{ role: 'user', content }], ownTranscript, { invocation, signal })
   if (stopped) return failed(`agent "${name}" stopped at its limit of turns without an answer.`)
   return answer === null ? failed(`agent "${name}" gave no answer.`) : { content: answer, isError: false }
 }

@@ -38,7 +38,7 @@ export function toWarmUpSamples({ chat, messages, tools = [], id = 'demonstratio
     parts.push({ tokenIds, lossMask })
   }
   return parts.map(({ tokenIds, lossMask }, sample) => ({
-    version: 1,
+    version: 2,
     tokenIds,
     lossMask,
     rolloutLogprobs: new Float32Array(tokenIds.length),
@@ -47,6 +47,7 @@ export function toWarmUpSamples({ chat, messages, tools = [], id = 'demonstratio
     advantage: null,
     group: id,
     agent: 'demonstration',
+    trajectory: 'demonstration',
     policy: 'demonstration',
     provenance: { rollout: id, attempt: 0, taskId: id, sample, turns: [] },
   }))

@@ -1,5 +1,6 @@
 export { groupAdvantages } from './advantage/advantages.ts'
 export { createAttemptStates } from './attempt/attempt-states.ts'
+export { InvocationJournal } from './attempt/invocation-journal.ts'
 export { orAborted } from './attempt/or-aborted.ts'
 export { runAll } from './attempt/run-all.ts'
 export { filesByName, readTaskFile, toAgentTask } from './attempt/task-files.ts'
@@ -60,6 +61,18 @@ export { retryAfterMs } from './time/retry-after.ts'
 export { countFailures, describeFailure, type EndedRollout, isFailed, isUnscored, toEndedRollout } from './trajectory/failures.ts'
 export { GrowingTokens } from './trajectory/growing-tokens.ts'
 export { isInfrastructureFailure } from './trajectory/infrastructure-failure.ts'
+export {
+  answering,
+  compareIds,
+  cutSideBySide,
+  invocationEndpoint,
+  invocationId,
+  invocationPlace,
+  linkInvocations,
+  maxInvocations,
+  orderTrajectories,
+  placeOfCall,
+} from './trajectory/invocations.ts'
 export { messageModels } from './trajectory/message-models.ts'
 export { plainTrajectory } from './trajectory/plain-trajectory.ts'
 export { type TrainerRow, type TrainerRowAssembly, type TrainerRowOptions, toTrainerRows } from './trajectory/to-trainer-rows.ts'

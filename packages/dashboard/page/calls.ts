@@ -15,17 +15,17 @@ export interface Call {
   readonly note: string
 }
 
-export const turnId = (agent: string, turn: TurnTrace) => `${agent}/${turn.index}`
-export const toolId = (call: ToolCallRecord) => `call/${call.agent}/${call.id}`
+export const turnId = (id: string, turn: TurnTrace) => `${id}/${turn.index}`
+export const toolId = (call: ToolCallRecord) => `call/${call.trajectory}/${call.id}`
 
 /** All calls of a rollout in the order in which they began. `start` is the time when it was queued, in Unix milliseconds. */
 export function callsOf(trace: RolloutTrace, start: number): Call[] {
-  const models = trace.agents.flatMap(({ agent, turns }) =>
+  const models = trace.invocations.flatMap(({ id, agent, turns }) =>
     turns.map((turn, place): Call => {
       const { startedAt, endedAt, completionIds, model } = turn
       const note = completionIds.length > 0 ? `${integer(completionIds.length)} tok` : (model ?? '')
       return {
-        id: turnId(agent, turn),
+        id: turnId(id, turn),
         lane: 'model',
         agent,
         name: agent,
@@ -36,10 +36,10 @@ export function callsOf(trace: RolloutTrace, start: number): Call[] {
       }
     }),
   )
-  const places = new Map(trace.agents.map(({ agent, turns }) => [agent, new Map(turns.map(({ index }, place) => [index, place]))]))
+  const places = new Map(trace.invocations.map(({ id, turns }) => [id, new Map(turns.map(({ index }, place) => [index, place]))]))
   const tools = trace.toolCalls.map((call): Call => {
-    const { agent, name, timing, turn, isError } = call
-    const place = turn === null ? null : (places.get(agent)?.get(turn) ?? null)
+    const { agent, trajectory, name, timing, turn, isError } = call
+    const place = turn === null ? null : (places.get(trajectory)?.get(turn) ?? null)
     return {
       id: toolId(call),
       lane: 'tool',

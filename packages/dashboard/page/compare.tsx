@@ -15,7 +15,7 @@ import { useRollout } from './use-rollout.ts'
 const piece = (token: Token) => visible(clip(token.text, 44))
 /** The tokens of an agent; none if it had no part in the rollout. */
 const streamOf = (trace: RolloutTrace, name: string) => {
-  const agent = trace.agents.find((each) => each.agent === name)
+  const agent = trace.invocations.find((each) => each.agent === name)
   return agent ? tokensOf(trace, agent) : []
 }
 
@@ -168,7 +168,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
     // Samples that wait or run get more tokens later.
     (list) => list.some(({ row: { status } }) => status === 'queued' || status === 'running'),
   )
-  const agents = [left, right].flatMap(({ trace }) => trace?.agents ?? [])
+  const agents = [left, right].flatMap(({ trace }) => trace?.invocations ?? [])
   const names = [...new Set(agents.map((each) => each.agent))]
   const wanted = route.value.query.get('agent') ?? ''
   const agent = names.includes(wanted) ? wanted : (agents.find(({ trainable }) => trainable)?.agent ?? names[0] ?? '')

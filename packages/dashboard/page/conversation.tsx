@@ -1,5 +1,5 @@
 // The conversation: messages, calls with their results, and how sure the model was of each answer.
-import type { AgentTrace, RolloutTrace, ToolCall, TurnTrace } from '@aworld-train/core'
+import type { InvocationTrace, RolloutTrace, ToolCall, TurnTrace } from '@aworld-train/core'
 import { useState } from 'preact/hooks'
 import { leastOfBins } from './bins.ts'
 import { type Call, stretchAt, toolId, turnId } from './calls.ts'
@@ -70,7 +70,7 @@ const mostTurns = 40
 
 interface TalkProps {
   readonly trace: RolloutTrace
-  readonly agent: AgentTrace
+  readonly agent: InvocationTrace
   readonly chosen: Call | undefined
   readonly choose: (id: string) => void
 }
@@ -154,7 +154,7 @@ export function Talk({ trace, agent, chosen, choose }: TalkProps) {
                   trace={trace}
                   turn={turn}
                   place={place}
-                  href={hrefs.tokens(trace.row.key, { turn: String(place), ...(trace.agents.length > 1 && { agent: agent.agent }) })}
+                  href={hrefs.tokens(trace.row.key, { turn: String(place), ...(trace.invocations.length > 1 && { agent: agent.agent }) })}
                 />
               )}
             </article>

@@ -54,9 +54,9 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
       </>
     )
   }
-  const { agents, task, error } = trace
+  const { invocations, task, error } = trace
   const end = Math.max((row.endedAt ?? start) - start, ...calls.map(({ at, ms }) => at + ms), 1)
-  const shown = agents.find(({ agent }) => agent === current?.agent) ?? agents[0]
+  const shown = invocations.find(({ agent }) => agent === current?.agent) ?? invocations[0]
   const samples = group?.samples[place] ?? null
   const mean = siblings.length > 0 ? siblings.reduce((sum, { reward }) => sum + (reward ?? 0), 0) / siblings.length : 0
   return (

@@ -1,5 +1,5 @@
 // Calls over time: a row for each call, and above them a lane for each agent.
-import type { AgentTrace, RolloutRow } from '@aworld-train/core'
+import type { InvocationTrace, RolloutRow } from '@aworld-train/core'
 import { type Call, stretchAt } from './calls.ts'
 import { seconds, visible } from './format.ts'
 import { Middle, Stretch } from './ui.tsx'
@@ -39,7 +39,7 @@ export function TimeParts({ waitMs, end }: { waitMs: RolloutRow['waitMs']; end: 
 }
 
 interface LanesProps {
-  readonly agents: readonly AgentTrace[]
+  readonly agents: readonly InvocationTrace[]
   readonly shown: string | undefined
   readonly calls: readonly Call[]
   readonly end: number
@@ -77,7 +77,7 @@ function Lanes({ agents, shown, calls, end, pick }: LanesProps) {
 }
 
 interface TimelineProps {
-  readonly agents: readonly AgentTrace[]
+  readonly agents: readonly InvocationTrace[]
   readonly calls: readonly Call[]
   readonly current: Call | undefined
   /** The agent whose conversation is shown. */

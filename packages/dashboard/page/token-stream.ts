@@ -1,4 +1,4 @@
-import type { AgentTrace, PromptOrigin, RolloutTrace } from '@aworld-train/core'
+import type { InvocationTrace, PromptOrigin, RolloutTrace } from '@aworld-train/core'
 
 export type Origin = PromptOrigin | 'sampled'
 
@@ -17,10 +17,10 @@ export interface Token {
   readonly isTrained: boolean
 }
 
-const streams = new WeakMap<AgentTrace, Token[]>()
+const streams = new WeakMap<InvocationTrace, Token[]>()
 
 /** Every token of an agent in order: for each turn the additions to the prompt, then the sampled tokens. */
-export function tokensOf(trace: RolloutTrace, agent: AgentTrace): readonly Token[] {
+export function tokensOf(trace: RolloutTrace, agent: InvocationTrace): readonly Token[] {
   const cached = streams.get(agent)
   if (cached) return cached
   const tokens: Token[] = []

@@ -89,7 +89,7 @@ function Inspector({ tokens, chosen, hovered, colouring }: InspectorProps) {
 export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: string }) {
   const { query } = route.value
   const { trace, group, error: problem, isRead } = useRollout(rollout, summary)
-  const agents = trace?.agents ?? []
+  const agents = trace?.invocations ?? []
   const agent = agents.find((each) => each.agent === query.get('agent')) ?? agents.find(({ trainable }) => trainable) ?? agents[0]
   const tokens = trace && agent ? tokensOf(trace, agent) : []
   const ofTurn = query.get('turn')

@@ -40,7 +40,7 @@ export function createEmbeddedClient(run: ExportedRun, readPart: ReadPart): RunC
       const trace = (await part<ExportedTraces>(number))[key]
       if (!trace) return null
       const texts: Record<number, string> = {}
-      for (const { turns } of trace.agents)
+      for (const { turns } of trace.invocations)
         for (const { promptIds, completionIds } of turns)
           for (const id of [...promptIds, ...completionIds]) if (vocabulary[id] !== undefined) texts[id] = vocabulary[id]
       return { row: rows[index]!, task: tasks[rows[index]!.taskId] ?? null, ...trace, vocabulary: texts } satisfies RolloutTrace

@@ -97,9 +97,9 @@ export async function openFolder(path: string): Promise<FolderClient> {
 
   function recorded(key: string): TraceParts['trajectories'] {
     const policy = run.rollout(key)?.request.policy ?? ''
-    return [...(run.turnsOf(key)?.agents ?? [])].map(([agent, turns]) => {
+    return [...(run.turnsOf(key)?.trajectories ?? [])].map(([id, turns]) => {
       const trainable = turns.some((turn) => turn.model === undefined && turn.completionTokenIds.length > 0)
-      return { agent, policy, trainable, turns: [...turns] }
+      return { id, agent: turns[0]!.agent, policy, trainable, startedBy: [], timing: null, turns: [...turns] }
     })
   }
 

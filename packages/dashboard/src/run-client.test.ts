@@ -121,7 +121,7 @@ it('shows a rollout that runs with the turns so far, and a rollout that comes wh
     expect(listRun('run', run.path)).toMatchObject({ problem: null, status: 'running', steps: 2, rollouts: 12, before: 1 / 3, after: null })
     const trace = await folder.rollout('train/3/0/0')
     expect(trace?.row.status).toBe('running')
-    expect(trace?.agents.map(({ agent, turns }) => [agent, turns.length])).toEqual([['solver', 1]])
+    expect(trace?.invocations.map(({ agent, turns }) => [agent, turns.length])).toEqual([['solver', 1]])
     await run.store.queue({ ...run.store.rollout('train/3/0/0')!.request, key: 'train/3/0/1' })
     expect(await folder.summary()).toMatchObject({ rollouts: { queued: 1, running: 1, done: 11 } })
   } finally {
@@ -134,7 +134,7 @@ it('says of each token where it came from, what it was given and what the traine
   const folder = await openFolder(run.path)
   try {
     const trace = (await folder.rollout('train/1/0/1'))!
-    const [first, second] = trace.agents[0]!.turns
+    const [first, second] = trace.invocations[0]!.turns
     const texts = (ids: readonly number[]) => ids.map((id) => trace.vocabulary[id]).join('')
     expect(texts(first!.promptIds)).toBe('<|im_start|>user\nWhat is task-0? six<|im_end|>')
     expect(first!.promptOrigins.filter((origin) => origin === 'user')).toHaveLength('What is task-0? six'.length)
@@ -142,7 +142,7 @@ it('says of each token where it came from, what it was given and what the traine
     expect(texts(second!.completionIds)).toBe('six 0')
     expect(second!.unparsed).toEqual(['call-invalid'])
     expect([second!.isTrained, second!.advantage, second!.trainerLogprobs]).toEqual([true, -0.7, [-0.11, -0.11, -0.11, -0.11, -0.11]])
-    expect(trace.agents[1]!.turns[0]).toMatchObject({ isTrained: false, advantage: null, reason: null })
+    expect(trace.invocations[1]!.turns[0]).toMatchObject({ isTrained: false, advantage: null, reason: null })
   } finally {
     folder.close()
   }

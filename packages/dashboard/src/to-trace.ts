@@ -1,10 +1,10 @@
 import {
-  type AgentTrace,
   type AttemptRow,
   type Episode,
   type ErrorCode,
   type ErrorRecord,
   errorCatalogue,
+  type InvocationTrace,
   type RolloutRow,
   type RolloutTrace,
   type StepSample,
@@ -22,8 +22,8 @@ export interface TraceParts {
   readonly task: TaskSummary | null
   /** `null` while the rollout runs. */
   readonly episode: Episode | null
-  /** Trajectories of each agent; those of the episode if there is one. */
-  readonly trajectories: readonly Pick<Trajectory, 'agent' | 'policy' | 'trainable' | 'turns'>[]
+  /** Those of the episode if there is one. */
+  readonly trajectories: readonly Omit<Trajectory, 'version'>[]
   readonly samples: readonly StepSample[]
   readonly texts: TokenTexts | null
 }
@@ -39,13 +39,14 @@ export const remedyOf = ({ code }: ErrorRecord): string | null => (code in error
 /** A rollout as a dashboard shows it. Each turn has the tokens after those of its parent. */
 export function toTrace({ row, attempts, task, episode, trajectories, samples, texts }: TraceParts): RolloutTrace {
   const ids = new Set<number>()
-  const agents = trajectories.map(({ agent, policy, trainable, turns }): AgentTrace => {
-    const own = samples.filter((sample) => sample.agent === agent)
+  const invocations = trajectories.map(({ id, agent, policy, trainable, startedBy, timing, turns }): InvocationTrace => {
+    const own = samples.filter((sample) => sample.trajectory === id)
     const trainer = trainerLogprobs(turns, own)
     const byIndex = new Map(turns.map((turn) => [turn.index, turn]))
-    return { agent, policy, trainable, turns: turns.map((turn) => toTurn(turn, byIndex, own, trainer.get(turn.index) ?? null, texts)) }
+    const traced = turns.map((turn) => toTurn(turn, byIndex, own, trainer.get(turn.index) ?? null, texts))
+    return { id, agent, policy, trainable, startedBy, timing, turns: traced }
   })
-  for (const { turns } of agents) for (const turn of turns) for (const id of [...turn.promptIds, ...turn.completionIds]) ids.add(id)
+  for (const { turns } of invocations) for (const turn of turns) for (const id of [...turn.promptIds, ...turn.completionIds]) ids.add(id)
   const vocabulary = [...ids].flatMap((id) => {
     const text = texts?.text(id) ?? null
     return text === null ? [] : [[id, text] as const]
@@ -55,8 +56,7 @@ export function toTrace({ row, attempts, task, episode, trajectories, samples, t
     row,
     attempts,
     task,
-    agents,
-    edges: episode?.edges ?? [],
+    invocations,
     toolCalls: episode?.toolCalls ?? [],
     scores: episode?.scores ?? {},
     error,

@@ -4,11 +4,15 @@ import { readObject } from './dialects/read-fields.ts'
 import { parseBody } from './stages/parse-body.ts'
 
 /**
- * Calls with the same value stay with one server. Those are the calls of a rollout or, in an endless session that many clients share, the
+ * Calls with the same value stay with one server. Those are the calls of an invocation or, in an endless session that many clients share, the
  * calls that begin with the same question.
  */
-export function affinityOf({ rollout, attempt, maxKeptTurns }: SessionRequest, question: () => string): string {
-  const whole = `${rollout}.${attempt}`
+export function affinityOf(
+  { rollout, attempt, maxKeptTurns }: SessionRequest,
+  { id }: { readonly id: string },
+  question: () => string,
+): string {
+  const whole = `${rollout}.${attempt}.${id}`
   if (maxKeptTurns === undefined) return whole
   return `${whole}.${hash('sha256', question(), 'hex').slice(0, 16)}`
 }

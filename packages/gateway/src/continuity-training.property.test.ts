@@ -116,7 +116,7 @@ test.each(['template', 'loop', 'as-sampled'] as const)(
       const endpoint = session.endpoint('agent')
       const histories: Message[][] = [0, 1, 2].map((index) => [{ role: 'user', content: `Begin ${index}.` }])
       for (const [call, planStep] of steps.entries()) {
-        planned.set(`${rollout}.0:${call}`, planStep)
+        planned.set(`${rollout}.0.agent:${call}`, planStep)
         const messages = changed(histories[planStep.conversation]!, planStep, call)
         const body = { model: 'any', messages, tools: [lookupTool], ...(planStep.cut !== null && { max_tokens: planStep.cut }) }
         const controller = new AbortController()

@@ -94,7 +94,7 @@ test('whatever agents do, prompts extend what was sampled and every sampled toke
     const endpoint = session.endpoint('agent')
     let history: ChatMessage[] = []
     for (const [index, planStep] of steps.entries()) {
-      planned.set(`${rollout}.0:${index}`, planStep)
+      planned.set(`${rollout}.0.agent:${index}`, planStep)
       history = edited(history, planStep, index)
       const { maxTokens, stop, stream } = planStep
       const body = { messages: history, tools: [lookupTool], max_tokens: maxTokens, stop, stream, model: 'any' }

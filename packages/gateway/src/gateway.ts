@@ -154,7 +154,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     }
     const release = () => {
       // An endless session has many affinities, and engines limit how many they keep.
-      if (request.maxKeptTurns === undefined) models.forget(affinityOf(request, () => ''))
+      if (request.maxKeptTurns === undefined) for (const agent of state.agents.values()) models.forget(affinityOf(request, agent, () => ''))
       for (const agent of state.agents.values())
         for (const id of [...agent.over.splice(0), ...Array.from(agent.answers.values(), ({ id }) => id)]) recorder.forget(id)
     }

@@ -10,12 +10,17 @@ function mix(first: number, second: number): number {
 
 /**
  * The place of a call in the run. The sampling's own seed, unless it is 0, separates visits of one task. Agents of one
- * rollout are separated by name.
+ * rollout are separated by name, and invocations of an agent by id. `turn` counts the calls of the invocation.
  */
-export function toRandomKey(seed: number, { taskId, sample, sampling, agents }: SessionRequest, agent: string, turn: number): RandomKey {
+export function toRandomKey(
+  seed: number,
+  { taskId, sample, sampling, agents }: SessionRequest,
+  { id, name }: { readonly id: string; readonly name: string },
+  turn: number,
+): RandomKey {
   return {
     seed: sampling.seed === 0 ? seed : mix(seed, sampling.seed),
-    task: agents.length > 1 ? `${taskId}\n${agent}` : taskId,
+    task: agents.length > 1 || id !== name ? `${taskId}\n${id}` : taskId,
     sample,
     turn,
   }

@@ -77,7 +77,7 @@ export async function keepTurn({ options, progress }: Pick<ServedCall, 'options'
   progress.turn = turn
   observed.recorded(turn)
   try {
-    await session.request.onTurn?.(agent.name, turn)
+    await session.request.onTurn?.(agent.id, turn)
   } catch (cause) {
     throw toTrainError(cause, 'STORE_FAILED')
   }

@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { Conversation } from '@aworld-train/chat'
-import { type SessionRequest, TrainError, type Trajectory, type Turn } from '@aworld-train/core'
+import {
+  invocationId,
+  maxInvocations,
+  orderTrajectories,
+  type SessionRequest,
+  TrainError,
+  type Trajectory,
+  type Turn,
+} from '@aworld-train/core'
 import type { ActiveCall } from './active-call.ts'
 import { type Budget, createBudget } from './budget.ts'
 import { createResponseMemory, type ResponseMemory } from './dialects/responses/memory.ts'
@@ -10,11 +18,14 @@ import { maxPromptBytes } from './models/size-limits.ts'
 import { createRecordTokens, type RecordTokens } from './pass-through/record-tokens.ts'
 import type { Recorder } from './pass-through/recorder.ts'
 
-/** The state of one agent in one attempt. */
+/** The state of one invocation of an agent in one attempt. */
 export interface AgentState {
+  /** Id of the invocation, which is the agent's name for its first one. */
+  readonly id: string
+  /** Name of the agent. */
   readonly name: string
   readonly trainable: boolean
-  /** The prefix of every id in this agent's answers. */
+  /** The prefix of every id in its answers. */
   readonly idPrefix: string
   /** The model of calls that name no other. Turns of these calls carry no model name. */
   readonly home: Model
@@ -50,7 +61,8 @@ export interface AnswerRecord {
 /** The state of one attempt. */
 export interface SessionState {
   readonly request: SessionRequest
-  readonly agents: ReadonlyMap<string, AgentState>
+  /** By the id of the invocation. Every agent has its first one from the start. */
+  readonly agents: Map<string, AgentState>
   readonly calls: Set<ActiveCall>
   /** Turns recorded, and calls that are on the way to one. */
   turnsTaken: number
@@ -96,23 +108,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       throw new TrainError('CONFIG_INVALID', message)
     }
     if (home.kind === 'token') void home.chat
-    const identity = JSON.stringify([request.rollout, request.attempt, name])
-    const idPrefix = createHash('sha256').update(identity).digest('hex').slice(0, 12)
-    agents.set(name, {
-      name,
-      trainable,
-      home,
-      fixed: agent.model !== undefined,
-      idPrefix,
-      now,
-      conversations: new Map(),
-      turns: [],
-      answers: new Map(),
-      over: [],
-      arrivals: 0,
-      frozenCalls: 0,
-      memory: createResponseMemory(),
-    })
+    agents.set(name, createAgentState(request, name, { name, trainable, home, fixed: agent.model !== undefined, now }))
   }
   const { maxSessionTokens = none, maxFrozenTokens = none, maxCost = none } = request
   const state: SessionState = {
@@ -133,6 +129,46 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
     closing: false,
     sealed: false,
   }
+  return state
+}
+
+function createAgentState(
+  { rollout, attempt }: SessionRequest,
+  id: string,
+  agent: Pick<AgentState, 'name' | 'trainable' | 'home' | 'fixed' | 'now'>,
+): AgentState {
+  const identity = JSON.stringify([rollout, attempt, id])
+  return {
+    ...agent,
+    id,
+    idPrefix: createHash('sha256').update(identity).digest('hex').slice(0, 12),
+    conversations: new Map(),
+    turns: [],
+    answers: new Map(),
+    over: [],
+    arrivals: 0,
+    frozenCalls: 0,
+    memory: createResponseMemory(),
+  }
+}
+
+/** The state of the invocation at `place` of an agent, made at its first call. Throws AGENT_LIMIT beyond `maxInvocations` of one attempt. */
+export function stateAt({ agents, request }: SessionState, first: AgentState, place: string): AgentState {
+  if (place === '') return first
+  const { name, trainable, home, fixed, now } = first
+  const id = invocationId(
+    request.agents.map((agent) => agent.name),
+    name,
+    place,
+  )
+  const known = agents.get(id)
+  if (known) return known
+  if (agents.size >= maxInvocations) {
+    const message = `Rollout "${request.rollout}" has ${maxInvocations} invocations of agents, which is the most; make its agents ask each other less often.`
+    throw new TrainError('AGENT_LIMIT', message, { details: { stopReason: 'turn-limit' } })
+  }
+  const state = createAgentState(request, id, { name, trainable, home, fixed, now })
+  agents.set(id, state)
   return state
 }
 
@@ -183,13 +219,20 @@ export function turnModel(agent: AgentState, { name }: Model): { model?: string 
 }
 
 export function toTrajectories({ agents, request }: SessionState): Trajectory[] {
-  return Array.from(agents.values(), (agent) => ({
-    version: 1,
-    agent: agent.name,
-    policy: agent.fixed ? agent.home.name : request.policy,
-    trainable: agent.trainable,
-    turns: agent.turns.slice(),
+  const trajectories = Array.from(agents.values(), ({ id, name, fixed, home, trainable, turns }) => ({
+    version: 2 as const,
+    id,
+    agent: name,
+    policy: fixed ? home.name : request.policy,
+    trainable,
+    startedBy: [],
+    timing: null,
+    turns: turns.slice(),
   }))
+  return orderTrajectories(
+    trajectories,
+    request.agents.map(({ name }) => name),
+  )
 }
 
 function turnLimit({ request }: SessionState): TrainError {

@@ -1,9 +1,12 @@
 import {
   type AgentDeclaration,
-  type AgentEdge,
   type AgentProgram,
   type AttemptContext,
   type AttemptState,
+  type Invocation,
+  type InvocationJournal,
+  type InvocationOptions,
+  invocationEndpoint,
   type PolicyEndpoint,
   type RolloutContext,
   TrainError,
@@ -19,7 +22,7 @@ export interface AttemptContextOptions {
   readonly journal: ToolJournal
   readonly tools: AttemptTools
   readonly state: <State>(definition: AttemptState<State>) => Promise<State>
-  readonly edges: AgentEdge[]
+  readonly invocations: InvocationJournal
   readonly maxTurns: number | undefined
   readonly maxToolCalls: number | undefined
 }
@@ -28,7 +31,7 @@ const functionAgent = 'agent'
 
 /** The agent's view of its attempt. Once the attempt has its result, every call is refused with the signal's reason. */
 export function createAttemptContext(options: AttemptContextOptions): RolloutContext {
-  const { attempt, program, endpoints, journal, tools, state, edges, maxTurns, maxToolCalls } = options
+  const { attempt, program, endpoints, journal, tools, state, invocations, maxTurns, maxToolCalls } = options
   const { signal } = attempt
 
   function declared(name = program.agents.length === 1 ? program.agents[0]!.name : functionAgent): AgentDeclaration {
@@ -39,16 +42,38 @@ export function createAttemptContext(options: AttemptContextOptions): RolloutCon
     throw new TrainError('AGENT_INVALID', `The program has no agent "${name}". It declares ${names}; name one of them.`)
   }
 
+  const endpointAt = ({ name }: AgentDeclaration, place: string) => invocationEndpoint(endpoints[name]!, place)
+
+  function invoke(name: string, options?: InvocationOptions): Invocation {
+    const agent = declared(name)
+    const { id, place } = invocations.start(agent.name, options)
+    return {
+      id,
+      agent: agent.name,
+      place,
+      policy: () => endpointAt(agent, place),
+      tools: async () => tools.tools(declared(name), id),
+      runTool: async (call, run) => journal.run({ agent: declared(name).name, trajectory: id, ...call, isFunction: true }, run),
+      end: (answered) => invocations.end(id, answered),
+    }
+  }
+
   return {
     ...attempt,
     limits: { maxTurns, maxToolCalls },
-    policy: (agent) => endpoints[declared(agent).name]!,
-    tools: async (agent) => tools.tools(declared(agent)),
-    state,
-    recordEdge(edge) {
-      signal.throwIfAborted()
-      edges.push(edge)
+    policy(name, place) {
+      const agent = declared(name)
+      return endpointAt(agent, invocations.at(agent.name, place).place)
     },
-    runTool: async (agent, call, run) => journal.run({ agent: declared(agent).name, ...call, isFunction: true }, run),
+    async tools(name, place) {
+      const agent = declared(name)
+      return tools.tools(agent, invocations.at(agent.name, place).id)
+    },
+    state,
+    invoke,
+    async runTool(name, call, run) {
+      const agent = declared(name).name
+      return journal.run({ agent, trajectory: invocations.at(agent).id, ...call, isFunction: true }, run)
+    },
   }
 }

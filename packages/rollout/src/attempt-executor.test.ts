@@ -24,7 +24,7 @@ const ends: Record<string, RunnerSetup['agent']> = {
   'answers after tool calls': async (context, ask) => {
     const tools = await context.tools()
     await tools.call({ name: 'echo', arguments: { a: 1 } }, context.signal)
-    context.recordEdge({ from: 'agent', to: 'agent', kind: 'handoff' })
+    context.invoke('agent', { place: '2', startedBy: [{ trajectory: 'agent', toolCall: null }] }).end(true)
     return (await ask()).content
   },
   throws: async (_, ask) => {

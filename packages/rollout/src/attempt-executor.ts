@@ -1,6 +1,5 @@
 import {
   type AgentAnswer,
-  type AgentEdge,
   type AgentEnd,
   type AgentProgram,
   type AttemptAssignment,
@@ -11,6 +10,7 @@ import {
   type AttemptState,
   createAttemptStates,
   type Environment,
+  InvocationJournal,
   preciseNow,
   readTaskFile,
   TrainError,
@@ -70,7 +70,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
     if (signal.aborted) cancel()
 
     const { maxTurns, maxToolCalls } = limits
-    const edges: AgentEdge[] = []
+    const invocations = new InvocationJournal(program.agents.map(({ name }) => name))
     const journal = createToolJournal({ rollout: key, maxToolCalls, span, signal: stop.signal, onLimit: (error) => stop.abort(error) })
     journals.set(journal, { key, attempt })
     const tools = createAttemptTools({
@@ -105,7 +105,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
       journal,
       tools,
       state,
-      edges,
+      invocations,
       maxTurns,
       maxToolCalls,
     })
@@ -123,6 +123,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
     const end = await endOf(() => withSpan(span, run), stop.signal, { graceMs: abandonAfterMs, clock })
     isOver = true
     const endedAt = preciseNow()
+    const records = invocations.records()
     const aborted = stop.signal.aborted ? (stop.signal.reason as TrainError) : null
     endBudget(budget)
     signal.removeEventListener('abort', cancel)
@@ -136,7 +137,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
       end,
       aborted: aborted?.toRecord() ?? null,
       environmentFailure: tools.failure()?.toRecord() ?? null,
-      edges,
+      invocations: records,
       toolCalls: journal.calls(),
       toolErrors,
       functionCalls,

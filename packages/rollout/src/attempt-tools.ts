@@ -24,7 +24,8 @@ export interface AttemptToolsOptions {
 
 /** The tools of one attempt. Its agents share one lease, taken on first use and given back at the end; each call is journalled. */
 export interface AttemptTools {
-  tools(agent: AgentDeclaration): Promise<Tools>
+  /** The tools of one of the agent's invocations. */
+  tools(agent: AgentDeclaration, trajectory: string): Promise<Tools>
   /** The first lease or server that was lost. */
   failure(): TrainError | null
   /** Gives the lease back. Resolves to the error if that fails. */
@@ -58,7 +59,7 @@ export function createAttemptTools(options: AttemptToolsOptions): AttemptTools {
     try {
       lease ??= openLease()
       const tools = lease.tools({ agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
-      return journalled(name, await withDeadline(tools, leaseTimeoutMs, late('start')))
+      return await withDeadline(tools, leaseTimeoutMs, late('start'))
     } catch (error) {
       signal.throwIfAborted()
       failure ??= toTrainError(error, 'ENVIRONMENT_START_FAILED')
@@ -68,28 +69,29 @@ export function createAttemptTools(options: AttemptToolsOptions): AttemptTools {
     }
   }
 
-  function journalled(agent: string, tools: Tools): Tools {
+  function journalled(agent: string, trajectory: string, tools: Tools): Tools {
     return {
       list: () => tools.list(),
       call: (request, callSignal) =>
-        journal.run({ agent, id: request.id, name: request.name, arguments: JSON.stringify(request.arguments) }, async (rolloutSignal) => {
-          try {
-            return await tools.call(request, callSignal === rolloutSignal ? callSignal : AbortSignal.any([callSignal, rolloutSignal]))
-          } catch (error) {
-            if (error instanceof TrainError && error.boundary === 'environment') failure ??= error
-            throw error
-          }
-        }),
+        journal.run(
+          { agent, trajectory, id: request.id, name: request.name, arguments: JSON.stringify(request.arguments) },
+          async (rolloutSignal) => {
+            try {
+              return await tools.call(request, callSignal === rolloutSignal ? callSignal : AbortSignal.any([callSignal, rolloutSignal]))
+            } catch (error) {
+              if (error instanceof TrainError && error.boundary === 'environment') failure ??= error
+              throw error
+            }
+          },
+        ),
     }
   }
 
   return {
-    tools(agent) {
-      const existing = opened.get(agent.name)
-      if (existing) return existing
-      const tools = open(agent)
+    async tools(agent, trajectory) {
+      const tools = opened.get(agent.name) ?? open(agent)
       opened.set(agent.name, tools)
-      return tools
+      return agent.mcpConfig ? journalled(agent.name, trajectory, await tools) : noTools
     },
     failure: () => failure,
     close: () =>

@@ -1,9 +1,9 @@
-import type { Message, Trajectory, Turn } from '@aworld-train/core'
+import { answering, type Message, type Trajectory, type Turn } from '@aworld-train/core'
 
-/** The conversation that ends with the latest turn, put together from the record. */
+/** The conversation that ends with the latest turn of the invocation that answered, put together from the record. */
 export function recordedMessages(trajectories: readonly Trajectory[]): Message[] {
   let latest: { turn: Turn; turns: readonly Turn[] } | null = null
-  for (const { turns } of trajectories) {
+  for (const { turns } of answering(trajectories)) {
     for (const turn of turns) if (!latest || turn.timing.endedAt >= latest.turn.timing.endedAt) latest = { turn, turns }
   }
   if (!latest) return []

@@ -163,7 +163,7 @@ test('once the agent has returned, what it left running is cancelled and late ca
   expect(await left).toMatchObject(ended)
   await expect(kept!.tools()).rejects.toMatchObject(ended)
   expect(() => kept!.policy()).toThrow('has ended')
-  expect(() => kept!.recordEdge({ from: 'agent', to: 'agent', kind: 'handoff' })).toThrow('has ended')
+  expect(() => kept!.invoke('agent')).toThrow('has ended')
   expect(kept!.signal.aborted).toBe(true)
 })
 
@@ -225,7 +225,7 @@ test('leases tools once an agent, on first use, and gives all of them back', asy
       await Promise.all([context.tools('planner'), context.tools('planner'), context.tools('worker')])
       expect(await (await context.tools('bare')).list()).toEqual([])
       expect(() => context.policy('nobody')).toThrow('"planner", "worker", "bare"')
-      context.recordEdge({ from: 'planner', to: 'worker', kind: 'handoff' })
+      context.invoke('worker', { startedBy: [{ trajectory: 'planner', toolCall: null }] }).end(true)
       throw new Error('planned')
     }, agents),
   })
@@ -233,7 +233,11 @@ test('leases tools once an agent, on first use, and gives all of them back', asy
   expect(environment.requests).toHaveLength(1)
   expect(environment.selections.map(({ agent }) => agent)).toEqual(['planner', 'worker'])
   expect(environment.openLeases()).toBe(0)
-  expect(episode.edges).toEqual([{ from: 'planner', to: 'worker', kind: 'handoff' }])
+  expect(episode.trajectories.map(({ id, startedBy }) => [id, startedBy])).toEqual([
+    ['planner', []],
+    ['worker', [{ trajectory: 'planner', turn: null, toolCall: null }]],
+    ['bare', []],
+  ])
   expect(gateway.openSessions()).toBe(0)
 })
 

@@ -273,7 +273,7 @@ class CoordinatedRunner implements InProcessRolloutRunner {
   async #keepTurns({ request }: RolloutEntry, attempt: number, trajectories: readonly Trajectory[]): Promise<void> {
     this.#tally.superseded(trajectories)
     await Promise.all(
-      trajectories.flatMap(({ agent, turns }) => turns.map((turn) => this.#options.store.appendTurn(request.key, attempt, agent, turn))),
+      trajectories.flatMap(({ id, turns }) => turns.map((turn) => this.#options.store.appendTurn(request.key, attempt, id, turn))),
     )
   }
 

@@ -1,8 +1,9 @@
 import {
-  type AgentEdge,
   type AttemptExecutor,
   type AttemptOutcome,
+  cutSideBySide,
   type ErrorRecord,
+  linkInvocations,
   type Message,
   orAborted,
   type PolicyGateway,
@@ -19,7 +20,7 @@ import type { Span } from '@opentelemetry/api'
 import { emptyOutcome } from './empty-outcome.ts'
 import { traceHeadersOf } from './observe/rollout-spans.ts'
 import { recordedMessages } from './recorded-messages.ts'
-import { decideStop } from './stop-reason.ts'
+import { decideStop, type StopDecision } from './stop-reason.ts'
 import { tieToolCalls } from './tie-tool-calls.ts'
 
 export interface AttemptOptions {
@@ -38,17 +39,17 @@ export interface AttemptOptions {
   readonly lost: AbortSignal
   /** Called when the agent's side has ended, before the URLs are closed for good. */
   readonly onOutcome: () => void
-  readonly onTurn: (agent: string, turn: Turn) => Promise<void>
+  readonly onTurn: (trajectory: string, turn: Turn) => Promise<void>
   readonly onWarning: (error: ErrorRecord) => void
 }
 
 export interface AttemptResult {
   readonly stopReason: StopReason
+  readonly limitedSideBySide: boolean
   readonly error: ErrorRecord | undefined
   readonly answer: string | null
   readonly messages: readonly Message[]
   readonly trajectories: readonly Trajectory[]
-  readonly edges: readonly AgentEdge[]
   readonly toolCalls: readonly ToolCallRecord[]
   readonly toolErrors: number
   /** How many of the tool calls no server answered. */
@@ -102,21 +103,35 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     throw error
   })
   if (!lost.aborted) options.onOutcome()
-  const trajectories = await session.close()
+  const trajectories = linkInvocations(await session.close(), outcome.invocations)
   for (const problem of outcome.problems) options.onWarning(problem)
-  const { edges, toolCalls, toolErrors, functionCalls, timing } = outcome
+  const { toolCalls, toolErrors, functionCalls, timing } = outcome
   const answer = outcome.end.kind === 'answered' ? outcome.end : null
+  const decision = decideStop({ ...outcome, policyFailure: session.failure(), trajectories })
   return {
-    ...decideStop({ ...outcome, policyFailure: session.failure(), trajectories }),
+    ...decision,
+    limitedSideBySide: isRolloutLimit(decision, trajectories, limits) && cutSideBySide(trajectories, answeredIn(outcome)),
     answer: answer?.answer ?? null,
     messages: answer?.messages.length ? answer.messages : recordedMessages(trajectories),
     trajectories,
-    edges,
     toolCalls: tieToolCalls(toolCalls, trajectories),
     toolErrors,
     functionCalls,
     timing,
   }
+}
+
+const answeredIn = ({ invocations }: AttemptOutcome) => new Set(invocations.flatMap(({ id, answered }) => (answered ? [id] : [])))
+
+/** Whether the attempt ended at a limit that its invocations share. An agent's own limit of turns is no such limit. */
+function isRolloutLimit(
+  { stopReason }: StopDecision,
+  trajectories: readonly Trajectory[],
+  { maxTurns }: AttemptOptions['limits'],
+): boolean {
+  if (stopReason === 'turn-limit')
+    return maxTurns !== undefined && trajectories.reduce((sum, { turns }) => sum + turns.length, 0) >= maxTurns
+  return stopReason === 'token-limit' || stopReason === 'tool-call-limit' || stopReason === 'cost-limit'
 }
 
 /** Stands in for the outcome of an agent's side that is gone. */

@@ -45,9 +45,9 @@ export async function runRecordedAttempt(options: RecordedAttemptOptions): Promi
     limits: { ...limits, timeoutMs: limits.timeoutMs ?? defaultAttemptMs },
     signal: stop.signal,
     lost: lost.signal,
-    async onTurn(agent, turn) {
+    async onTurn(trajectory, turn) {
       try {
-        await store.appendTurn(request.key, number, agent, turn)
+        await store.appendTurn(request.key, number, trajectory, turn)
       } catch (error) {
         storeFailure ??= toTrainError(error, 'STORE_FAILED')
         throw storeFailure

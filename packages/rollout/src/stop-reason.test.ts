@@ -5,7 +5,9 @@ import { decideStop, type StopInput } from './stop-reason.ts'
 
 const turn = (content: string, unified: 'stop' | 'length', endedAt: number) =>
   ({ message: { role: 'assistant', content }, finishReason: { unified, raw: unified }, timing: { startedAt: 0, endedAt } }) as Turn
-const trajectories = (...turns: Turn[]): Trajectory[] => [{ version: 1, agent: 'agent', policy: 'policy', trainable: true, turns }]
+const trajectories = (...turns: Turn[]): Trajectory[] => [
+  { version: 2, id: 'agent', agent: 'agent', policy: 'policy', trainable: true, startedBy: [], timing: null, turns },
+]
 const answered = (answer: string | null, stopped?: 'turn-limit'): AgentEnd => ({
   kind: 'answered',
   answer,

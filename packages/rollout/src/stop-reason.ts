@@ -1,4 +1,13 @@
-import { type AgentEnd, type ErrorRecord, StopReason, TrainError, type Trajectory, type Turn, toTrainError } from '@aworld-train/core'
+import {
+  type AgentEnd,
+  answering,
+  type ErrorRecord,
+  StopReason,
+  TrainError,
+  type Trajectory,
+  type Turn,
+  toTrainError,
+} from '@aworld-train/core'
 
 export interface StopInput {
   readonly end: AgentEnd
@@ -53,14 +62,14 @@ function limitOf(error: ErrorRecord | null): StopDecision | null {
   return { stopReason: named.success ? named.data : 'turn-limit', error }
 }
 
-/** The turn that an answer was taken from: the latest one that contains it, else the latest. */
+/** The turn that an answer was taken from: of the invocation that answered the latest one that contains it, else the latest. */
 function answerTurn(answer: string | null, trajectories: readonly Trajectory[]): Turn | undefined {
-  const turns = inOrder(trajectories)
+  const turns = inOrder(answering(trajectories))
   const text = answer?.trim()
   return (text ? turns.findLast(({ message }) => message.content?.includes(text)) : undefined) ?? turns.at(-1)
 }
 
-const latestTurn = (trajectories: readonly Trajectory[]): Turn | undefined => inOrder(trajectories).at(-1)
+const latestTurn = (trajectories: readonly Trajectory[]): Turn | undefined => inOrder(answering(trajectories)).at(-1)
 
 const inOrder = (trajectories: readonly Trajectory[]): Turn[] =>
   trajectories.flatMap((trajectory) => trajectory.turns).sort((a, b) => a.timing.endedAt - b.timing.endedAt)

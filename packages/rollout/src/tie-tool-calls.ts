@@ -5,13 +5,13 @@ export function tieToolCalls(calls: readonly ExecutedToolCall[], trajectories: r
   const sampled = sampledCalls(trajectories)
   return calls.map((call, index) => {
     const match = takeMatch(sampled, call)
-    const { agent, ...rest } = call
-    return { agent, turn: match?.turn ?? null, ...rest, id: call.id ?? match?.id ?? `call-${index + 1}` }
+    const { agent, trajectory, ...rest } = call
+    return { agent, trajectory, turn: match?.turn ?? null, ...rest, id: call.id ?? match?.id ?? `call-${index + 1}` }
   })
 }
 
 interface SampledCall {
-  readonly agent: string
+  readonly trajectory: string
   readonly turn: number
   readonly id: string
   readonly name: string
@@ -20,8 +20,8 @@ interface SampledCall {
 }
 
 function sampledCalls(trajectories: readonly Trajectory[]): SampledCall[] {
-  return trajectories.flatMap(({ agent, turns }) =>
-    turns.flatMap(({ index, toolCalls }) => toolCalls.map((call) => ({ ...call, agent, turn: index, taken: false }))),
+  return trajectories.flatMap(({ id: trajectory, turns }) =>
+    turns.flatMap(({ index, toolCalls }) => toolCalls.map((call) => ({ ...call, trajectory, turn: index, taken: false }))),
   )
 }
 
@@ -30,7 +30,7 @@ function takeMatch(calls: readonly SampledCall[], call: ExecutedToolCall): Sampl
   const match = calls.find(
     (other) =>
       !other.taken &&
-      other.agent === call.agent &&
+      other.trajectory === call.trajectory &&
       (call.id === undefined
         ? other.name === call.name && compactJson(other.arguments) === compactJson(call.arguments)
         : other.id === call.id),

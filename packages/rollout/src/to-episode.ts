@@ -4,9 +4,9 @@ import type { AttemptResult } from './run-attempt.ts'
 /** The result of an attempt as an episode without a score yet. */
 export function toEpisode(request: RolloutRequest, attempt: number, result: AttemptResult): Episode {
   const { key, task, group, sample, split } = request
-  const { trajectories, edges, toolCalls, answer, messages, stopReason, error, timing } = result
+  const { trajectories, toolCalls, answer, messages, stopReason, limitedSideBySide, error, timing } = result
   return {
-    version: 1,
+    version: 2,
     rollout: key,
     attempt,
     taskId: task.id,
@@ -14,13 +14,13 @@ export function toEpisode(request: RolloutRequest, attempt: number, result: Atte
     sample,
     split,
     trajectories: [...trajectories],
-    edges: [...edges],
     toolCalls: [...toolCalls],
     answer,
     messages: [...messages],
     scores: {},
     reward: null,
     stopReason,
+    ...(limitedSideBySide && { limitedSideBySide }),
     ...(error && { error }),
     timing,
   }

@@ -15,15 +15,24 @@ function journalOf({ maxToolCalls, signal = never }: { maxToolCalls?: number; si
 
 function trajectoryOf(agent: string, ...turns: ToolCall[][]): Trajectory {
   return {
-    version: 1,
+    version: 2,
+    id: agent,
     agent,
     policy: 'policy',
     trainable: true,
+    startedBy: [],
+    timing: null,
     turns: turns.map((toolCalls, index) => ({ index, toolCalls }) as unknown as Turn),
   }
 }
 
-const call = (id: string | undefined, text = '{"a":1}', agent = 'agent') => ({ agent, id, name: 'echo', arguments: text })
+const call = (id: string | undefined, text = '{"a":1}', agent = 'agent') => ({
+  agent,
+  trajectory: agent,
+  id,
+  name: 'echo',
+  arguments: text,
+})
 const asking = (id: string, text = '{ "a": 1 }') => ({ id, name: 'echo', arguments: text })
 
 test('equal calls without ids go to the turns that asked, each once, and the rest to none', async () => {

@@ -5,6 +5,8 @@ import { toolCallLimit } from './rollout-errors.ts'
 
 export interface JournalledCall {
   readonly agent: string
+  /** Id of the invocation that makes it. */
+  readonly trajectory: string
   /** The model's id for the call; absent where the agent passed none. */
   readonly id: string | undefined
   readonly name: string
@@ -98,8 +100,16 @@ export function createToolJournal({
       entries.map((entry) => {
         end(entry, { content: 'The rollout ended before this call did.', isError: true })
         const { call, startedAt, endedAt, result } = entry
-        const { agent, id, name } = call
-        return { agent, ...(id !== undefined && { id }), name, arguments: call.arguments, ...result, timing: { startedAt, endedAt } }
+        const { agent, trajectory, id, name } = call
+        return {
+          agent,
+          trajectory,
+          ...(id !== undefined && { id }),
+          name,
+          arguments: call.arguments,
+          ...result,
+          timing: { startedAt, endedAt },
+        }
       }),
   }
 }

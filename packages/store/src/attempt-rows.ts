@@ -1,6 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { AttemptRow, AttemptWorker, EndedAttempt, ErrorRecord } from '@aworld-train/core'
-import { agentColumn } from './schema.ts'
 
 export interface AttemptWrites {
   /** Keeps the current attempt of a rollout before the next one takes its place. */
@@ -28,22 +27,18 @@ interface StoredAttempt extends Pick<AttemptRow, 'attempt' | 'worker' | 'agent'>
   readonly error: string | null
 }
 
-/** Prepares the read of a rollout's attempts, in their order. A run from before these were kept has only its last ones. */
+/** Prepares the read of a rollout's attempts, in their order. */
 export function createAttemptReads(database: DatabaseSync): (key: string) => AttemptRow[] {
-  const hasTable = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'attempts'")
-  const hasColumn = database.prepare(agentColumn)
-  const last = `SELECT id, attempt, NULL AS worker, started_at, CASE WHEN status <> 'running' THEN ended_at END AS ended_at, NULL AS error, NULL AS agent
-    FROM rollouts WHERE key = ?1 AND started_at IS NOT NULL`
+  const all =
+    database.prepare(`SELECT a.attempt, a.worker, a.started_at, a.ended_at, a.error, a.agent FROM attempts a JOIN rollouts r ON r.id = a.rollout WHERE r.key = ?1
+    UNION ALL SELECT attempt, NULL, started_at, CASE WHEN status <> 'running' THEN ended_at END, NULL, NULL FROM rollouts r
+      WHERE key = ?1 AND started_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.rollout = r.id AND a.attempt = r.attempt)
+    ORDER BY attempt`)
   const recorded = database.prepare(
     'SELECT count(*) AS turns, coalesce(sum(completion_length), 0) AS sampledTokens FROM turns WHERE rollout = (SELECT id FROM rollouts WHERE key = ?) AND attempt = ?',
   )
   return (key) => {
-    const agent = hasColumn.get() ? 'a.agent' : 'NULL AS agent'
-    const all = hasTable.get()
-      ? `SELECT a.rollout, a.attempt, a.worker, a.started_at, a.ended_at, a.error, ${agent} FROM attempts a JOIN rollouts r ON r.id = a.rollout WHERE r.key = ?1
-        UNION ALL SELECT * FROM (${last}) l WHERE NOT EXISTS (SELECT 1 FROM attempts a WHERE a.rollout = l.id AND a.attempt = l.attempt) ORDER BY attempt`
-      : last
-    const rows = database.prepare(all).all(key) as unknown as StoredAttempt[]
+    const rows = all.all(key) as unknown as StoredAttempt[]
     return rows.map(({ attempt, worker, agent, started_at: startedAt, ended_at: endedAt, error }) => ({
       attempt,
       worker,

@@ -33,7 +33,7 @@ type Run = Awaited<ReturnType<typeof madeRun>>
 
 const damages: readonly [name: string, code: string, says: string, damage: (run: Run) => Promise<unknown>][] = [
   ['a database of another version', 'STORE_VERSION', 'format 99', async ({ database }) => setPragma(database, 'user_version = 99')],
-  ['a run of format 1', 'STORE_VERSION', 'has format 1, this version reads 2', ({ manifest }) => writeFile(manifest, '{"version":1}')],
+  ['a run of format 1', 'STORE_VERSION', 'has format 1, this version reads 3', ({ manifest }) => writeFile(manifest, '{"version":1}')],
   ['a manifest of another version', 'STORE_VERSION', 'format 7', ({ manifest }) => writeFile(manifest, '{"version":7}')],
   [
     'the database of something else',
@@ -50,7 +50,7 @@ const damages: readonly [name: string, code: string, says: string, damage: (run:
     'a manifest without its fields',
     'STORE_CORRUPT',
     'no valid name, createdAt, configurationHash',
-    ({ manifest }) => writeFile(manifest, '{"version":2}'),
+    ({ manifest }) => writeFile(manifest, '{"version":3}'),
   ],
 ]
 

@@ -20,6 +20,8 @@ import { lastFinished, noteTakenBack, runAgain } from './taken-back.ts'
 import type { TurnRecord } from './turn-record.ts'
 
 export interface EncodedTurn {
+  /** Id of the invocation. */
+  readonly trajectory: string
   readonly agent: string
   readonly index: number
   /** Index of the turn that its tokens continue, whose row must exist. */
@@ -82,10 +84,10 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
   const unmarkSubmitted = database.prepare('DELETE FROM submitted WHERE rollout = (SELECT id FROM rollouts WHERE key = ?)')
   const keepReason = database.prepare("UPDATE rollouts SET error = ? WHERE key = ? AND status <> 'done'")
   const findTurn = database.prepare(
-    'SELECT crc32, completion_length FROM turns WHERE rollout = ? AND attempt = ? AND agent = ? AND turn = ?',
+    'SELECT crc32, completion_length FROM turns WHERE rollout = ? AND attempt = ? AND trajectory = ? AND turn = ?',
   )
   const insertTurn = database.prepare(
-    'INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(rollout, attempt, agent, turn) DO NOTHING',
+    'INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(rollout, attempt, trajectory, turn) DO NOTHING',
   )
   const insertEpisode = database.prepare('INSERT INTO episodes(rollout, body) VALUES (?, ?)')
   const deleteEpisode = database.prepare('DELETE FROM episodes WHERE rollout = ?')
@@ -118,28 +120,41 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
   }
 
   /** True if the very same turn is already stored. Throws if another turn has its place. */
-  function isPresent(rollout: StoredRollout, { agent, index, record }: EncodedTurn): boolean {
-    const stored = findTurn.get(rollout.id, rollout.attempt, agent, index)
+  function isPresent(rollout: StoredRollout, { trajectory, index, record }: EncodedTurn): boolean {
+    const stored = findTurn.get(rollout.id, rollout.attempt, trajectory, index)
     if (!stored) return false
     if (stored['crc32'] === record.crc32 && stored['completion_length'] === record.completionLength) return true
-    throw conflict(`Turn ${index} of ${agent} was recorded with other tokens`)
+    throw conflict(`Turn ${index} of ${trajectory} was recorded with other tokens`)
   }
 
   /** Adds a turn. False if its place is already taken, by this turn or another one. */
-  function insert(rollout: StoredRollout, { agent, index, record }: EncodedTurn, at: SegmentPosition): boolean {
+  function insert(rollout: StoredRollout, { trajectory, agent, index, record }: EncodedTurn, at: SegmentPosition): boolean {
     const { body, prefixLength, suffixLength, completionLength, crc32 } = record
     const { id, attempt } = rollout
     const { segment, offset } = at
-    const done = insertTurn.run(id, attempt, agent, index, body, prefixLength, suffixLength, completionLength, segment, offset, crc32)
+    const done = insertTurn.run(
+      id,
+      attempt,
+      trajectory,
+      index,
+      agent,
+      body,
+      prefixLength,
+      suffixLength,
+      completionLength,
+      segment,
+      offset,
+      crc32,
+    )
     return done.changes === 1
   }
 
   /** Adds a turn after its parent, once. */
   function addTurn(key: string, attempt: number, turn: EncodedTurn, at: SegmentPosition): void {
     const row = currentRollout(key, attempt)
-    const { agent, index, parent } = turn
-    if (parent !== null && !findTurn.get(row.id, attempt, agent, parent))
-      throw conflict(`Turn ${index} of ${agent} continues turn ${parent}, which was not recorded`)
+    const { trajectory, index, parent } = turn
+    if (parent !== null && !findTurn.get(row.id, attempt, trajectory, parent))
+      throw conflict(`Turn ${index} of ${trajectory} continues turn ${parent}, which was not recorded`)
     if (!insert(row, turn, at)) isPresent(row, turn)
   }
 

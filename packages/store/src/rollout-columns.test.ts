@@ -20,7 +20,17 @@ test('model calls of agents that run at once count once, and tools only where no
     timing: [span(100, 110), span(130, 140), span(105, 120)][index]!,
     ...(index === 2 && { cost: 0.25 }),
   }))
-  const call = { agent: 'planner', turn: 0, id: 'a', name: 'search', arguments: '{}', content: '', isError: false, timing: span(115, 128) }
+  const call = {
+    agent: 'planner',
+    trajectory: 'planner',
+    turn: 0,
+    id: 'a',
+    name: 'search',
+    arguments: '{}',
+    content: '',
+    isError: false,
+    timing: span(115, 128),
+  }
   const episode = episodeOf(runRequest('a'), 0, turns, { toolCalls: [call], timing: span(99, 150) })
   expect(toRolloutColumns(episode)).toMatchObject({
     startedAt: 99,

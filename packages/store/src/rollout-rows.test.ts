@@ -1,6 +1,5 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import type { RolloutQuery } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { openRunStore } from './open-run-store.ts'
@@ -48,7 +47,7 @@ test('a row is there from the queue to the result', async () => {
   expect(
     store
       .turnsOf('a')
-      ?.agents.get('agent')
+      ?.trajectories.get('agent')
       ?.map(({ delivered }) => delivered),
   ).toEqual(['delivered', 'delivered'])
   expect([store.rolloutRow('b'), store.turnsOf('b')]).toEqual([null, null])
@@ -280,39 +279,5 @@ test('every attempt of a rollout is there: which worker ran it, what it recorded
   await store.close()
   const reader = readRun(folder.path)
   expect(reader.attempts('a')).toMatchObject(all)
-  reader.close()
-})
-
-test('the next owner of a run from before agents were kept keeps them', async () => {
-  await using folder = await temporaryFolder()
-  const store = await openRunStore({ path: folder.path })
-  const request = runRequest('a')
-  const error = { code: 'WORKER_LOST', boundary: 'agent', retryable: true, message: 'Gone.' } as const
-  await store.begin(request)
-  await store.begin(request, { worker: { name: 'w', agent: 'agent-1' }, endedAt: Date.now(), error })
-  await store.close()
-  const database = new DatabaseSync(join(folder.path, 'run.db'))
-  database.exec('ALTER TABLE attempts DROP COLUMN agent')
-  database.close()
-  const reader = readRun(folder.path)
-  expect(reader.attempts('a')[0]).toMatchObject({ worker: 'w', agent: null })
-  reader.close()
-  const next = await openRunStore({ path: folder.path })
-  await next.begin(request, { worker: { name: 'w', agent: 'agent-2' }, endedAt: Date.now(), error })
-  expect(next.attempts('a')).toMatchObject([{ agent: null }, { worker: 'w', agent: 'agent-2' }, { agent: null }])
-  await next.close()
-})
-
-test('of a run from before attempts were kept, the last attempt is there', async () => {
-  await using folder = await temporaryFolder()
-  const store = await openRunStore({ path: folder.path })
-  await store.begin(runRequest('a'))
-  await store.begin(runRequest('a'))
-  await store.close()
-  const database = new DatabaseSync(join(folder.path, 'run.db'))
-  database.exec('DROP TABLE attempts')
-  database.close()
-  const reader = readRun(folder.path)
-  expect(reader.attempts('a')).toMatchObject([{ attempt: 1, worker: null, error: null, turns: 0 }])
   reader.close()
 })

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { TrainError } from '@aworld-train/core'
-import { addedTables, agentColumn, applicationId, schema, storeVersion } from './schema.ts'
+import { applicationId, schema, storeVersion } from './schema.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 
 /** Opens `run.db` to write, and creates it if missing. A database that is refused is left as it is. */
@@ -16,8 +16,6 @@ export function openRunDatabase(path: string): DatabaseSync {
       else {
         checkFormat(path, database)
         checkPages(path, database)
-        database.exec(addedTables)
-        if (!database.prepare(agentColumn).get()) database.exec('ALTER TABLE attempts ADD COLUMN agent TEXT')
       }
     })
   })

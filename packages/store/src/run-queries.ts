@@ -5,6 +5,7 @@ import { crc32 } from 'node:zlib'
 import {
   type AgentTokens,
   type AttemptRow,
+  compareIds,
   createAgentTokens,
   type Episode,
   type EpisodeReader,
@@ -45,11 +46,11 @@ export interface RunCounts {
   readonly sampledTokens: number
 }
 
-/** The turns of a rollout's attempt so far, for each agent in their order. */
+/** The turns of a rollout's attempt so far, for each invocation in their order. */
 export interface AttemptTurns {
   readonly attempt: number
-  /** Keyed by the path of the agent's run, which is the agent's name. */
-  readonly agents: ReadonlyMap<string, readonly Turn[]>
+  /** Keyed by the id of the invocation. */
+  readonly trajectories: ReadonlyMap<string, readonly Turn[]>
 }
 
 /** A recorded model call that sampled tokens, however its attempt ended. */
@@ -127,7 +128,7 @@ export type EpisodeBody = Omit<Episode, 'trajectories'> & {
 }
 
 interface TurnRow {
-  readonly agent: string
+  readonly trajectory: string
   readonly turn: number
   readonly body: string
   readonly prefix_length: number
@@ -185,7 +186,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
   const current = database.prepare(
     'SELECT r.id, r.attempt, e.body FROM rollouts r LEFT JOIN episodes e ON e.rollout = r.id WHERE r.key = ?',
   )
-  const turnsOfAttempt = database.prepare('SELECT * FROM turns WHERE rollout = ? AND attempt = ? ORDER BY agent, turn')
+  const turnsOfAttempt = database.prepare('SELECT * FROM turns WHERE rollout = ? AND attempt = ? ORDER BY trajectory, turn')
   const allSteps = database.prepare('SELECT step, weight_version, checkpoint, metrics FROM steps ORDER BY step')
   // Done rollouts are the rest, because counting them would mean reading their rows.
   const byStatus = database.prepare(
@@ -224,14 +225,14 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     const length = (row.suffix_length + 2 * row.completion_length) * 4
     const bytes = new Uint8Array(length)
     if (length === 0) return bytes
-    if (row.segment === 0) throw corrupt(path, `the tokens of turn ${row.turn} of ${row.agent} were damaged and are lost`)
+    if (row.segment === 0) throw corrupt(path, `the tokens of turn ${row.turn} of ${row.trajectory} were damaged and are lost`)
     const file = segments.get(row.segment) ?? openSync(segmentPath(join(path, 'segments'), row.segment), 'r')
     segments.set(row.segment, file)
     const read = readSync(file, bytes, 0, length, row.byte_offset)
     if (read !== length || crc32(bytes) !== row.crc32) {
       throw corrupt(
         path,
-        `the tokens of turn ${row.turn} of ${row.agent} in segment ${row.segment} at byte ${row.byte_offset} are not the recorded ones`,
+        `the tokens of turn ${row.turn} of ${row.trajectory} in segment ${row.segment} at byte ${row.byte_offset} are not the recorded ones`,
       )
     }
     return bytes
@@ -240,12 +241,12 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
   function readTurns(rollout: number, attempt: number): Map<string, Map<number, Turn>> {
     const turns = new Map<string, Map<number, Turn>>()
     for (const row of turnsOfAttempt.all(rollout, attempt) as unknown as TurnRow[]) {
-      const ofAgent = turns.get(row.agent) ?? new Map<number, Turn>()
-      turns.set(row.agent, ofAgent)
+      const before = turns.get(row.trajectory) ?? new Map<number, Turn>()
+      turns.set(row.trajectory, before)
       const tokens = { prefixLength: row.prefix_length, suffixLength: row.suffix_length, completionLength: row.completion_length }
-      ofAgent.set(
+      before.set(
         row.turn,
-        fromTurnRecord(row.body, tokens, readBytes(row), (index) => ofAgent.get(index)),
+        fromTurnRecord(row.body, tokens, readBytes(row), (index) => before.get(index)),
       )
     }
     return turns
@@ -258,8 +259,8 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     const trajectories = body.trajectories.map((trajectory) => ({
       ...trajectory,
       turns: trajectory.turns.map(([index, delivered]) => {
-        const turn = turns.get(trajectory.agent)?.get(index)
-        if (!turn) throw corrupt(path, `turn ${index} of ${trajectory.agent} in ${body.rollout} is missing`)
+        const turn = turns.get(trajectory.id)?.get(index)
+        if (!turn) throw corrupt(path, `turn ${index} of ${trajectory.id} in ${body.rollout} is missing`)
         return { ...turn, delivered }
       }),
     }))
@@ -270,16 +271,17 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     const found = current.get(key) as { id: number; attempt: number; body: string | null } | undefined
     if (!found) return null
     const { trajectories = [] } = found.body === null ? {} : (JSON.parse(found.body) as EpisodeBody)
-    const delivered = new Map(trajectories.map(({ agent, turns }) => [agent, new Map(turns)]))
-    const agents = new Map<string, Turn[]>()
-    for (const [agent, turns] of readTurns(found.id, found.attempt)) {
-      const ofAgent = delivered.get(agent)
-      agents.set(
-        agent,
-        Array.from(turns.values(), (turn) => ({ ...turn, delivered: ofAgent?.get(turn.index) ?? turn.delivered })),
+    const delivered = new Map(trajectories.map(({ id, turns }) => [id, new Map(turns)]))
+    const read = [...readTurns(found.id, found.attempt)].sort(([a], [b]) => compareIds(a, b))
+    const attemptTurns = new Map<string, Turn[]>()
+    for (const [id, turns] of read) {
+      const ofInvocation = delivered.get(id)
+      attemptTurns.set(
+        id,
+        Array.from(turns.values(), (turn) => ({ ...turn, delivered: ofInvocation?.get(turn.index) ?? turn.delivered })),
       )
     }
-    return { attempt: found.attempt, agents }
+    return { attempt: found.attempt, trajectories: attemptTurns }
   }
 
   const idsOf = named((filter: RolloutFilter) => {

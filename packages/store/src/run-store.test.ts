@@ -1,6 +1,5 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { openRunStore } from './open-run-store.ts'
 import { readRun } from './run-reader.ts'
@@ -228,36 +227,27 @@ test('says what was asked for under a key, also after it was opened again', asyn
   await again.close()
 })
 
-test.each([false, true])(
-  'submissions outlive their process until they have a result or are released, also in a run from before there were any (in a thread: %s)',
-  async (thread) => {
-    await using folder = await temporaryFolder()
-    await (await openRunStore({ path: folder.path })).close()
-    const older = new DatabaseSync(join(folder.path, 'run.db'))
-    older.exec('DROP TABLE submitted')
-    older.close()
-    readRun(folder.path).close()
+test.each([false, true])('submissions outlive their process until they have a result or are released (in a thread: %s)', async (thread) => {
+  await using folder = await temporaryFolder()
+  const store = await openRunStore({ path: folder.path, thread })
+  const requests = ['runs', 'done', 'waits', 'released'].map((key) => runRequest(key))
+  await Promise.all(requests.map((request) => store.keepSubmission(request)))
+  await store.queue(runRequest('of-a-trainer'))
+  const queuedAt = store.rolloutRow('waits')!.queuedAt
+  await store.queue(runRequest('waits'))
+  expect(store.rolloutRow('waits')!.queuedAt).toBe(queuedAt)
+  for (const key of ['runs', 'done']) await store.begin(runRequest(key))
+  await store.finish(episodeOf(runRequest('done'), 0, []))
+  await store.keepSubmission(runRequest('done'))
+  const error = { code: 'ROLLOUT_CANCELLED', boundary: 'trainer', retryable: true, message: 'Given up.' } as const
+  await store.releaseSubmission('released', error)
+  for (const key of ['waits', 'done', 'released']) expect(store.rollout(key)?.error).toEqual(key === 'released' ? error : null)
+  await store.close()
 
-    const store = await openRunStore({ path: folder.path, thread })
-    const requests = ['runs', 'done', 'waits', 'released'].map((key) => runRequest(key))
-    await Promise.all(requests.map((request) => store.keepSubmission(request)))
-    await store.queue(runRequest('of-a-trainer'))
-    const queuedAt = store.rolloutRow('waits')!.queuedAt
-    await store.queue(runRequest('waits'))
-    expect(store.rolloutRow('waits')!.queuedAt).toBe(queuedAt)
-    for (const key of ['runs', 'done']) await store.begin(runRequest(key))
-    await store.finish(episodeOf(runRequest('done'), 0, []))
-    await store.keepSubmission(runRequest('done'))
-    const error = { code: 'ROLLOUT_CANCELLED', boundary: 'trainer', retryable: true, message: 'Given up.' } as const
-    await store.releaseSubmission('released', error)
-    for (const key of ['waits', 'done', 'released']) expect(store.rollout(key)?.error).toEqual(key === 'released' ? error : null)
-    await store.close()
-
-    const again = await openRunStore({ path: folder.path, thread })
-    expect(again.submissions()).toEqual([requests[0], requests[2]])
-    expect(again.rollout('released')?.error).toEqual(error)
-    await again.begin(runRequest('released'))
-    expect(again.rollout('released')).toMatchObject({ status: 'running', error: null })
-    await again.close()
-  },
-)
+  const again = await openRunStore({ path: folder.path, thread })
+  expect(again.submissions()).toEqual([requests[0], requests[2]])
+  expect(again.rollout('released')?.error).toEqual(error)
+  await again.begin(runRequest('released'))
+  expect(again.rollout('released')).toMatchObject({ status: 'running', error: null })
+  await again.close()
+})

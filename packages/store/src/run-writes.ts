@@ -23,11 +23,11 @@ export function createRunWrites({
 }: EncodedWrites): RunWrites {
   const cache = createTurnCache()
 
-  function encode(rollout: string, attempt: number, agent: string, turn: Turn): EncodedTurn {
-    const parent = turn.parent === null ? null : cache.get(rollout, attempt, agent, turn.parent)
+  function encode(rollout: string, attempt: number, trajectory: string, turn: Turn): EncodedTurn {
+    const parent = turn.parent === null ? null : cache.get(rollout, attempt, trajectory, turn.parent)
     const record = toTurnRecord(turn, parent)
-    cache.add(rollout, attempt, agent, turn)
-    return { agent, index: turn.index, parent: record.prefixLength > 0 ? turn.parent : null, record }
+    cache.add(rollout, attempt, trajectory, turn)
+    return { trajectory, agent: turn.agent, index: turn.index, parent: record.prefixLength > 0 ? turn.parent : null, record }
   }
 
   return {
@@ -42,14 +42,14 @@ export function createRunWrites({
       await cancel(rollout, attempt, preciseNow())
       cache.drop(rollout)
     },
-    async appendTurn(rollout, attempt, agent, turn) {
-      await appendTurn(rollout, attempt, encode(rollout, attempt, agent, turn))
-      cache.markStored(rollout, attempt, agent, turn.index)
+    async appendTurn(rollout, attempt, trajectory, turn) {
+      await appendTurn(rollout, attempt, encode(rollout, attempt, trajectory, turn))
+      cache.markStored(rollout, attempt, trajectory, turn.index)
     },
     async finish(episode, worker = null) {
       const { rollout, attempt, trajectories } = episode
-      const missing = trajectories.flatMap(({ agent, turns }) =>
-        turns.filter(({ index }) => !cache.isStored(rollout, attempt, agent, index)).map((turn) => encode(rollout, attempt, agent, turn)),
+      const missing = trajectories.flatMap(({ id, turns }) =>
+        turns.filter(({ index }) => !cache.isStored(rollout, attempt, id, index)).map((turn) => encode(rollout, attempt, id, turn)),
       )
       await finish({ rollout, attempt, body: JSON.stringify(toEpisodeBody(episode)), columns: toRolloutColumns(episode) }, missing, worker)
       cache.drop(rollout)

@@ -22,7 +22,7 @@ async function madeRun({ rollouts = 8, checkpoints = [] as number[] } = {}) {
     const step = number / 2
     const checkpoint = checkpoints.includes(step) ? `checkpoints/${step}` : null
     const rollouts = [`${number - 1}`, `${number}`]
-    const row = { agent: 'agent', step, turns: [0], tokens: 3, advantage: 1, reason: null, trainerLogprobs: null }
+    const row = { agent: 'agent', trajectory: 'agent', step, turns: [0], tokens: 3, advantage: 1, reason: null, trainerLogprobs: null }
     const samples = rollouts.map((rollout) => ({ ...row, rollout }))
     await store.commitStep({ step, weightVersion: step, rollouts, metrics: {}, checkpoint }, samples)
   }

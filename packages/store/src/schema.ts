@@ -1,16 +1,6 @@
-export const storeVersion = 2
+export const storeVersion = 3
 /** `AWTR`, which distinguishes a run from any other SQLite file. */
 export const applicationId = 0x41575452
-
-/** Tables that the first runs of this format lack. The next owner of such a run adds them. */
-export const addedTables = `CREATE TABLE IF NOT EXISTS submitted(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id)) STRICT;
-CREATE TABLE IF NOT EXISTS attempts(
-  rollout INTEGER NOT NULL REFERENCES rollouts(id), attempt INTEGER NOT NULL, worker TEXT, started_at REAL NOT NULL, ended_at REAL, error TEXT, agent TEXT,
-  PRIMARY KEY(rollout, attempt)
-) STRICT, WITHOUT ROWID;`
-
-/** Finds the column that the first tables of `attempts` lack. */
-export const agentColumn = "SELECT 1 FROM pragma_table_info('attempts') WHERE name = 'agent'"
 
 /**
  * The schema of a run's database. docs/4.reference/run-directory.md describes each column. `rollouts.attempt` is the fence: a write names
@@ -32,11 +22,11 @@ CREATE INDEX rollouts_open ON rollouts(status) WHERE status <> 'done';
 CREATE INDEX rollouts_again ON rollouts(id) WHERE attempt > 0;
 CREATE TABLE requests(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id), body TEXT NOT NULL) STRICT;
 CREATE TABLE turns(
-  rollout INTEGER NOT NULL REFERENCES rollouts(id), attempt INTEGER NOT NULL, agent TEXT NOT NULL, turn INTEGER NOT NULL,
+  rollout INTEGER NOT NULL REFERENCES rollouts(id), attempt INTEGER NOT NULL, trajectory TEXT NOT NULL, turn INTEGER NOT NULL, agent TEXT NOT NULL,
   body TEXT NOT NULL, prefix_length INTEGER NOT NULL, suffix_length INTEGER NOT NULL, completion_length INTEGER NOT NULL,
   segment INTEGER NOT NULL, byte_offset INTEGER NOT NULL, crc32 INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX turns_key ON turns(rollout, attempt, agent, turn);
+CREATE UNIQUE INDEX turns_key ON turns(rollout, attempt, trajectory, turn);
 CREATE TABLE episodes(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id), body TEXT NOT NULL) STRICT;
 CREATE TABLE steps(
   step INTEGER PRIMARY KEY, weight_version INTEGER NOT NULL, checkpoint TEXT, metrics TEXT NOT NULL, committed_at REAL NOT NULL
@@ -47,12 +37,16 @@ CREATE TABLE trained(
 CREATE INDEX trained_step ON trained(step, position);
 CREATE TABLE samples(
   step INTEGER NOT NULL REFERENCES steps(step), position INTEGER NOT NULL, rollout INTEGER NOT NULL REFERENCES rollouts(id),
-  agent TEXT NOT NULL, turns TEXT NOT NULL, tokens INTEGER NOT NULL, advantage REAL, reason TEXT, trainer_logprobs BLOB
+  agent TEXT NOT NULL, trajectory TEXT NOT NULL, turns TEXT NOT NULL, tokens INTEGER NOT NULL, advantage REAL, reason TEXT, trainer_logprobs BLOB
 ) STRICT;
 CREATE UNIQUE INDEX samples_key ON samples(step, position);
 CREATE INDEX samples_rollout ON samples(rollout);
 CREATE TABLE state(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-${addedTables}
+CREATE TABLE submitted(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id)) STRICT;
+CREATE TABLE attempts(
+  rollout INTEGER NOT NULL REFERENCES rollouts(id), attempt INTEGER NOT NULL, worker TEXT, started_at REAL NOT NULL, ended_at REAL, error TEXT, agent TEXT,
+  PRIMARY KEY(rollout, attempt)
+) STRICT, WITHOUT ROWID;
 PRAGMA application_id = ${applicationId};
 PRAGMA user_version = ${storeVersion};
 `

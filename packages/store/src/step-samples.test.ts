@@ -7,6 +7,7 @@ import { episodeOf, runRequest, temporaryFolder, turnChain } from './testing/run
 const sample = (rollout: string, step: number, more: Partial<StepSample> = {}): StepSample => ({
   rollout,
   agent: 'agent',
+  trajectory: 'agent',
   step,
   turns: [0, 2],
   tokens: 6,

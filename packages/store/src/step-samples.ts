@@ -6,14 +6,15 @@ import { fromLittleEndian, toLittleEndian } from './little-endian.ts'
 export function createSampleWrites(
   database: DatabaseSync,
 ): (step: number, samples: readonly (readonly [id: number, StepSample])[]) => void {
-  const insert = database.prepare('INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)')
+  const insert = database.prepare('INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
   return (step, samples) => {
-    for (const [position, [id, { agent, turns, tokens, advantage, reason, trainerLogprobs }]] of samples.entries())
+    for (const [position, [id, { agent, trajectory, turns, tokens, advantage, reason, trainerLogprobs }]] of samples.entries())
       insert.run(
         step,
         position,
         id,
         agent,
+        trajectory,
         JSON.stringify(turns),
         tokens,
         advantage,
@@ -37,7 +38,7 @@ export interface SampleReads {
 }
 
 export function createSampleReads(database: DatabaseSync): SampleReads {
-  const summary = 's.step, r.key, s.agent, s.turns, s.tokens, s.advantage, s.reason'
+  const summary = 's.step, r.key, s.agent, s.trajectory, s.turns, s.tokens, s.advantage, s.reason'
   const columns = `${summary}, s.trainer_logprobs AS logprobs`
   const from = 'FROM samples s JOIN rollouts r ON r.id = s.rollout'
   const ofStep = database.prepare(`SELECT ${columns} ${from} WHERE s.step = ? ORDER BY s.position`)
@@ -61,7 +62,7 @@ export function createSampleReads(database: DatabaseSync): SampleReads {
   }
 }
 
-interface SummaryRow extends Pick<StepSample, 'step' | 'agent' | 'tokens' | 'advantage' | 'reason'> {
+interface SummaryRow extends Pick<StepSample, 'step' | 'agent' | 'trajectory' | 'tokens' | 'advantage' | 'reason'> {
   readonly key: string
   readonly turns: string
 }

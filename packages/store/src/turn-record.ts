@@ -23,7 +23,7 @@ export function toTurnRecord(turn: Turn, parent: Turn | null): TurnRecord {
   const { promptTokenIds, completionTokenIds, rolloutLogprobs, ...rest } = turn
   if (completionTokenIds.length !== rolloutLogprobs.length) {
     throw new RangeError(
-      `Turn ${turn.index} of ${turn.agent} has ${completionTokenIds.length} sampled tokens and ${rolloutLogprobs.length} logprobs; give one logprob a token.`,
+      `Turn ${turn.index} of ${turn.trajectory} has ${completionTokenIds.length} sampled tokens and ${rolloutLogprobs.length} logprobs; give one logprob a token.`,
     )
   }
   const prefixLength = parent && extendsParent(promptTokenIds, parent) ? parent.promptTokenIds.length + parent.completionTokenIds.length : 0
@@ -49,7 +49,7 @@ export function fromTurnRecord(body: string, tokens: TurnTokens, bytes: Uint8Arr
   const promptTokenIds = new Int32Array(prefixLength + suffixLength)
   if (prefixLength > 0) {
     const parent = rest.parent === null ? undefined : parentOf(rest.parent)
-    if (!parent) throw new RangeError(`turn ${rest.index} of ${rest.agent} continues a turn that is missing`)
+    if (!parent) throw new RangeError(`turn ${rest.index} of ${rest.trajectory} continues a turn that is missing`)
     promptTokenIds.set(parent.promptTokenIds)
     promptTokenIds.set(parent.completionTokenIds, parent.promptTokenIds.length)
   }

@@ -59,7 +59,7 @@ const linear = (coefficients: readonly Float32Array[]): LossDefinition => ({
 /** A row of a rollout. `lossMask` is 1 from the third token on, unless it is given. */
 function toSample(tokenIds: readonly number[], change: Partial<TrainingSample> = {}): TrainingSample {
   return {
-    version: 1,
+    version: 2,
     tokenIds: Int32Array.from(tokenIds),
     lossMask: Uint8Array.from(tokenIds, (_, index) => (index < 2 ? 0 : 1)),
     rolloutLogprobs: new Float32Array(tokenIds.length),
@@ -68,6 +68,7 @@ function toSample(tokenIds: readonly number[], change: Partial<TrainingSample> =
     advantage: 1,
     group: 'group',
     agent: 'agent',
+    trajectory: 'agent',
     policy: 'policy',
     provenance: { rollout: 'rollout', attempt: 0, taskId: 'task', sample: 0, turns: [0] },
     ...change,

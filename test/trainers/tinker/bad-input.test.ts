@@ -12,7 +12,7 @@ const folder = await makeTinyFolder()
 afterAll(() => rm(dirname(folder.directory), { recursive: true }))
 
 const sampleOf = (tokenIds: readonly number[], change: Partial<TrainingSample> = {}): TrainingSample => ({
-  version: 1,
+  version: 2,
   tokenIds: Int32Array.from(tokenIds),
   lossMask: Uint8Array.from(tokenIds, (_, at) => Number(at > 1)),
   rolloutLogprobs: new Float32Array(tokenIds.length).fill(-3),
@@ -21,6 +21,7 @@ const sampleOf = (tokenIds: readonly number[], change: Partial<TrainingSample> =
   advantage: 1,
   group: 'group',
   agent: 'agent',
+  trajectory: 'agent',
   policy: 'policy',
   provenance: { rollout: 'rollout', attempt: 0, taskId: 'task', sample: 0, turns: [0] },
   ...change,

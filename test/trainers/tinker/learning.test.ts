@@ -75,7 +75,7 @@ it('an update moves the weights alike by samples that are one row, by rows that 
   const toSamples = (now: readonly Float32Array[], apart: number) =>
     [1, 1, 0.5, -0.5, 0.5].map(
       (advantage, index): TrainingSample => ({
-        version: 1,
+        version: 2,
         tokenIds: index < 4 ? long : short,
         lossMask: Uint8Array.from(index < 4 ? long : short, (_, at) => Number(at > 3)),
         rolloutLogprobs: now[index < 4 ? 0 : 1]!.map((value) => value + apart * index),
@@ -84,6 +84,7 @@ it('an update moves the weights alike by samples that are one row, by rows that 
         advantage,
         group: 'group',
         agent: 'agent',
+        trajectory: 'agent',
         policy: 'policy',
         provenance: { rollout: `${index}`, attempt: 0, taskId: 'task', sample: index, turns: [0] },
       }),

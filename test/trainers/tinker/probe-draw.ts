@@ -14,7 +14,7 @@ export async function probeDraw({ engine, learner }: TinkerEngine): Promise<{ re
   await learner.update({
     samples: [
       {
-        version: 1,
+        version: 2,
         tokenIds,
         lossMask: Uint8Array.from(tokenIds, (_, at) => Number(at >= promptTokenIds.length)),
         rolloutLogprobs: first,
@@ -23,6 +23,7 @@ export async function probeDraw({ engine, learner }: TinkerEngine): Promise<{ re
         advantage: 1,
         group: 'probe',
         agent: 'probe',
+        trajectory: 'probe',
         policy: 'probe',
         provenance: { rollout: 'probe', attempt: 0, taskId: 'probe', sample: 0, turns: [0] },
       },

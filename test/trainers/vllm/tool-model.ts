@@ -40,7 +40,7 @@ export async function makeToolModel(directory: string): Promise<ModelDescription
         const { promptTokenIds: prompt } = chat.createConversation().prepare({ messages, tools })
         const tokenIds = Int32Array.of(...prompt, ...chat.encode(`${answers[word]}<|im_end|>`))
         return {
-          version: 1,
+          version: 2,
           tokenIds,
           lossMask: Uint8Array.from(tokenIds, (_, position) => (position < prompt.length ? 0 : 1)),
           rolloutLogprobs: new Float32Array(tokenIds.length),
@@ -49,6 +49,7 @@ export async function makeToolModel(directory: string): Promise<ModelDescription
           advantage: null,
           group: word,
           agent: 'demonstration',
+          trajectory: 'demonstration',
           policy: 'local',
           provenance: { rollout: word, attempt: 0, taskId: word, sample: 0, turns: [] },
         }
@@ -77,7 +78,7 @@ export async function makeOtherWeights(directory: string, target: string, text: 
     const chat = await loadChatModel({ directory, stopTokenIds: local.engine.model.stopTokenIds })
     const tokenIds = chat.encode(text)
     const sample: TrainingSample = {
-      version: 1,
+      version: 2,
       tokenIds,
       lossMask: Uint8Array.from(tokenIds, (_, position) => (position === 0 ? 0 : 1)),
       rolloutLogprobs: new Float32Array(tokenIds.length),
@@ -86,6 +87,7 @@ export async function makeOtherWeights(directory: string, target: string, text: 
       advantage: null,
       group: 'other',
       agent: 'other',
+      trajectory: 'other',
       policy: 'local',
       provenance: { rollout: 'other', attempt: 0, taskId: 'other', sample: 0, turns: [] },
     }

@@ -17,7 +17,7 @@ const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 8, stop: [], see
 function episodeOf(rollout: string, reward: number, split = 'train'): Episode {
   const timing = { startedAt: 1, endedAt: 2 }
   return {
-    version: 1,
+    version: 2,
     rollout,
     attempt: 0,
     taskId: 'task-1',
@@ -26,15 +26,19 @@ function episodeOf(rollout: string, reward: number, split = 'train'): Episode {
     split,
     trajectories: [
       {
-        version: 1,
+        version: 2,
+        id: 'agent',
         agent: 'agent',
         policy: 'local',
         trainable: true,
+        startedBy: [],
+        timing: null,
         turns: [
           {
-            version: 1,
+            version: 2,
             index: 0,
             agent: 'agent',
+            trajectory: 'agent',
             attempt: 0,
             parent: null,
             branchReasons: ['first-call'],
@@ -55,7 +59,6 @@ function episodeOf(rollout: string, reward: number, split = 'train'): Episode {
         ],
       },
     ],
-    edges: [],
     toolCalls: [],
     answer: 'yes',
     messages: [

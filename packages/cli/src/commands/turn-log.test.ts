@@ -15,9 +15,10 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 const turn = (content: string): Turn => ({
-  version: 1,
+  version: 2,
   index: 0,
   agent: 'client',
+  trajectory: 'client',
   attempt: 0,
   parent: null,
   branchReasons: ['root'],

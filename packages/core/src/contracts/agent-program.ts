@@ -1,5 +1,4 @@
-import type { AgentEndpoint } from '../protocol/attempt.ts'
-import type { AgentEdge } from '../protocol/episode.ts'
+import type { AgentEndpoint, InvocationRecord } from '../protocol/attempt.ts'
 import type { McpConfig } from '../protocol/mcp-config.ts'
 import type { Message, ToolDefinition, ToolResult } from '../protocol/message.ts'
 import type { AgentTask } from '../protocol/task.ts'
@@ -53,6 +52,30 @@ export interface AttemptState<State> {
   readonly teardown?: ((state: State, context: AttemptContext) => unknown) | undefined
 }
 
+/** One agent at work once, from its input to its answer. */
+export interface Invocation {
+  /** The agent's name for its first invocation, else the name and the place, such as `reader:planner.0.1`. */
+  readonly id: string
+  readonly agent: string
+  /** Where it stands in the program, with agents by their number; '' for the first invocation of an agent. */
+  readonly place: string
+  /** The endpoint of its model. Calls to it are recorded as this invocation's. */
+  policy(): PolicyEndpoint
+  /** Its leased tools; none if the agent declares no servers. */
+  tools(): Promise<Tools>
+  /** Runs `call`, counts it and keeps its record. It is for tools that are not MCP. */
+  runTool(call: { id: string; name: string; arguments: string }, run: (signal: AbortSignal) => Promise<ToolResult>): Promise<ToolResult>
+  /** Records when it ended, and whether with an answer. */
+  end(answered: boolean): void
+}
+
+export interface InvocationOptions {
+  /** Default: '', the agent's first invocation. */
+  readonly place?: string | undefined
+  /** What started it. Default: the task. */
+  readonly startedBy?: InvocationRecord['startedBy'] | undefined
+}
+
 /** The parts of its rollout that a running agent may use. */
 export interface RolloutContext {
   readonly rollout: string
@@ -63,13 +86,17 @@ export interface RolloutContext {
   /** Aborts when a budget is spent, the rollout is cancelled or the run stops. Its reason is a TrainError. */
   readonly signal: AbortSignal
   readonly limits: BudgetLimits
-  /** The endpoint of a trainable agent. A plain function is one agent, named `agent`. */
-  policy(agent?: string): PolicyEndpoint
+  /**
+   * The endpoint of a trainable agent. A plain function is one agent, named `agent`. An agent that works several times has a `place` for each: a
+   * text of your own, or the id of the tool call that asks for it, of which what the model did counts and the attempt does not.
+   */
+  policy(agent?: string, place?: string): PolicyEndpoint
   /** The leased tools of an agent; none if it declares no servers. Calls through it are counted, recorded and cancelled. */
-  tools(agent?: string): Promise<Tools>
+  tools(agent?: string, place?: string): Promise<Tools>
   /** The state of this attempt for a definition, set up at the first call. Rejects with ENVIRONMENT_START_FAILED. */
   state<State>(definition: AttemptState<State>): Promise<State>
-  recordEdge(edge: AgentEdge): void
+  /** Starts an invocation of an agent. Throws AGENT_INVALID for a place where the agent was started before. */
+  invoke(agent: string, options?: InvocationOptions): Invocation
   /** Runs `call`, counts it and keeps its record. It is for tools that are not MCP. */
   runTool(
     agent: string,

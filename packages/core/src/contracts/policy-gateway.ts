@@ -51,13 +51,13 @@ export interface SessionRequest {
    * to a chat engine, the response is sent at once, and only the closing of the session waits. The turn is `pending` or `abandoned` at this
    * time; the final record tells whether it was delivered.
    */
-  readonly onTurn?: ((agent: string, turn: Trajectory['turns'][number]) => Promise<void>) | undefined
+  readonly onTurn?: ((trajectory: string, turn: Trajectory['turns'][number]) => Promise<void>) | undefined
 }
 
 /** The open URLs of one attempt. */
 export interface PolicySession {
   endpoint(agent: string): PolicyEndpoint
-  /** The record so far, one trajectory an agent. */
+  /** The record so far: a trajectory for each invocation, and one for each agent that made no call. */
   trajectories(): readonly Trajectory[]
   /**
    * The first limit or policy failure of the session, as a typed error; `null` if there was none. The `details.stopReason` of an

@@ -1,4 +1,4 @@
-import type { AgentEdge, ErrorRecord, ToolCallRecord } from '../protocol/episode.ts'
+import type { ErrorRecord, ToolCallRecord, Trajectory } from '../protocol/episode.ts'
 import type { Message } from '../protocol/message.ts'
 import type { FailureCount } from '../protocol/report.ts'
 import type { RunEvent } from '../protocol/run-event.ts'
@@ -189,11 +189,8 @@ export interface TurnTrace {
   readonly unparsed: readonly string[]
 }
 
-/** The turns of one agent. */
-export interface AgentTrace {
-  readonly agent: string
-  readonly policy: string
-  readonly trainable: boolean
+/** The turns of one invocation. */
+export interface InvocationTrace extends Pick<Trajectory, 'id' | 'agent' | 'policy' | 'trainable' | 'startedBy' | 'timing'> {
   readonly turns: readonly TurnTrace[]
 }
 
@@ -202,8 +199,8 @@ export interface RolloutTrace {
   /** Attempts in their order. The last one is that of `row`. */
   readonly attempts: readonly AttemptRow[]
   readonly task: TaskSummary | null
-  readonly agents: readonly AgentTrace[]
-  readonly edges: readonly AgentEdge[]
+  /** In the order of the episode. */
+  readonly invocations: readonly InvocationTrace[]
   readonly toolCalls: readonly ToolCallRecord[]
   readonly scores: Readonly<Record<string, number>>
   readonly error: ErrorRecord | null

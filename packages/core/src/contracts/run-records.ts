@@ -102,6 +102,8 @@ export interface StepSample {
   /** Key of the rollout. */
   readonly rollout: string
   readonly agent: string
+  /** Id of the invocation. */
+  readonly trajectory: string
   readonly step: number
   /** Indices of the turns whose tokens the row trains, or would train. */
   readonly turns: readonly number[]

@@ -47,7 +47,7 @@ export interface RolloutWriter {
    * failure of the infrastructure. `before` is kept of the attempt that it follows.
    */
   begin(request: RolloutRequest, before?: EndedAttempt | null): Promise<{ attempt: number; episode: Episode | null }>
-  appendTurn(rollout: string, attempt: number, agent: string, turn: Turn): Promise<void>
+  appendTurn(rollout: string, attempt: number, trajectory: string, turn: Turn): Promise<void>
   /** Ends the rollout. `worker` ran its last attempt, unless this process did. A second result for the same key is refused. */
   finish(episode: Episode, worker?: AttemptWorker | null): Promise<void>
   /**

@@ -20,6 +20,8 @@ export interface CallOrigin {
   readonly rollout: string
   readonly attempt: number
   readonly agent: string
+  /** Id of the invocation. */
+  readonly trajectory: string
 }
 
 export interface GenerateRequest {

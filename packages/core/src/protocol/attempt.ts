@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AgentEdge, ErrorRecord, ToolCallRecord } from './episode.ts'
+import { ErrorRecord, InvocationStart, ToolCallRecord, Trajectory } from './episode.ts'
 import { Message } from './message.ts'
 import { TrainingTask } from './task.ts'
 import { Timing } from './turn.ts'
@@ -51,6 +51,21 @@ export const ExecutedToolCall = ToolCallRecord.omit({ turn: true }).extend({
 })
 export type ExecutedToolCall = z.infer<typeof ExecutedToolCall>
 
+/** An invocation as the agent's side saw it, before it is linked to its turns. */
+export const InvocationRecord = Trajectory.pick({ id: true, agent: true }).extend({
+  startedBy: z.array(
+    InvocationStart.omit({ turn: true }).extend({
+      /** `null` if only the tool call is known, which then says whose it is. */
+      trajectory: z.string().nullable(),
+    }),
+  ),
+  /** Whether it ended with an answer. */
+  answered: z.boolean(),
+  /** `null` if the program did not say when it began and ended. */
+  timing: Timing.nullable(),
+})
+export type InvocationRecord = z.infer<typeof InvocationRecord>
+
 /** Report of an attempt's agent side at its end. The turns are where they were sampled. */
 export const AttemptOutcome = z.strictObject({
   end: AgentEnd,
@@ -58,7 +73,8 @@ export const AttemptOutcome = z.strictObject({
   aborted: ErrorRecord.nullable(),
   /** The first lost tool server or refused lease. */
   environmentFailure: ErrorRecord.nullable(),
-  edges: z.array(AgentEdge),
+  /** In the order in which they began. */
+  invocations: z.array(InvocationRecord),
   /** In the order in which they began. */
   toolCalls: z.array(ExecutedToolCall),
   /** Tool calls that had failed when the agent ended, and those that no server answered. */

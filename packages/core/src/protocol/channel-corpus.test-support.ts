@@ -105,6 +105,7 @@ const messages: Readonly<Record<string, Omit<GoldenMessage, 'from'>>> = {
       id: 1,
       key,
       agent: 'élève',
+      trajectory: 'élève:plan.0.1',
       turn: 0,
       sampling: { temperature: 0.7, topP: 1, topK: 0, maxTokens: 256, stop: ['\n\n'] },
     },
@@ -124,8 +125,8 @@ const messages: Readonly<Record<string, Omit<GoldenMessage, 'from'>>> = {
       generateMs: 12.5,
       toolMs: 0,
       rows: [
-        { agent: 'plan', promptLength: 2, length: 3, minVersion: 2, maxVersion: 2, turns: [0], reward: 0.25 },
-        { agent: 'act', promptLength: 1, length: 5, minVersion: 2, maxVersion: 3, turns: [0, 1], reward: 0.25 },
+        { agent: 'plan', trajectory: 'plan', promptLength: 2, length: 3, minVersion: 2, maxVersion: 2, turns: [0], reward: 0.25 },
+        { agent: 'act', trajectory: 'act:2', promptLength: 1, length: 5, minVersion: 2, maxVersion: 3, turns: [0, 1], reward: 0.25 },
       ],
       omitted: { 'abandoned-turn': 4 },
       answer: 'gold',

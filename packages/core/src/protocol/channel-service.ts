@@ -47,7 +47,9 @@ export const ChannelGenerate = z.strictObject({
   id: count,
   key: z.string(),
   agent: z.string(),
-  /** Index of the call in its rollout and agent. */
+  /** Id of the invocation. */
+  trajectory: z.string(),
+  /** Index of the call in its invocation. */
   turn: count,
   sampling: z.strictObject({
     temperature: z.number().min(0),
@@ -66,6 +68,8 @@ export type ChannelAbort = z.infer<typeof ChannelAbort>
 /** One row: `promptLength` ids of prompt, then the response up to `length`. */
 export const ChannelResultRow = z.strictObject({
   agent: z.string(),
+  /** Id of the invocation. */
+  trajectory: z.string(),
   promptLength: z.int().min(1),
   length: z.int().min(2),
   /** Lowest and highest version of the weights that sampled its mask-1 tokens. */

@@ -2,23 +2,35 @@ import { z } from 'zod'
 import { Message, ToolImage, ToolResult } from './message.ts'
 import { Timing, Turn } from './turn.ts'
 
-/** The turns of one agent in an episode, which form a tree by `parent`. */
+/** What started an invocation: a tool call of another one, or the answer that another one handed on. */
+export const InvocationStart = z.strictObject({
+  /** Id of the invocation that started this one. */
+  trajectory: z.string(),
+  /** Index of its turn that asked, or that gave the answer; `null` if it recorded no such turn. */
+  turn: z.int().min(0).nullable(),
+  /** Id of the tool call; `null` if an answer was handed on. */
+  toolCall: z.string().nullable(),
+})
+export type InvocationStart = z.infer<typeof InvocationStart>
+
+/**
+ * The record of one invocation, which is one agent at work once, from its input to its answer. Its turns form a tree by `parent`. The
+ * trajectories of an episode are ordered by the place of their agent in the program, then by id, with numbers as numbers.
+ */
 export const Trajectory = z.strictObject({
-  version: z.literal(1),
+  version: z.literal(2),
+  /** The agent's name for its first invocation; else the name and its place, such as `reader:planner.0.1`. */
+  id: z.string(),
   agent: z.string(),
   policy: z.string(),
   trainable: z.boolean(),
+  /** Empty for an invocation that works on the task; several for one that waited for several answers. */
+  startedBy: z.array(InvocationStart),
+  /** From its input to its answer; `null` for an agent that was never started. */
+  timing: Timing.nullable(),
   turns: z.array(Turn),
 })
 export type Trajectory = z.infer<typeof Trajectory>
-
-/** A call or handoff from one agent to another. */
-export const AgentEdge = z.strictObject({
-  from: z.string(),
-  to: z.string(),
-  kind: z.enum(['sequence', 'handoff', 'agent-as-tool', 'parallel']),
-})
-export type AgentEdge = z.infer<typeof AgentEdge>
 
 /** Reason for the end of an episode. Only `completed` is an answer. */
 export const StopReason = z.enum([
@@ -53,6 +65,8 @@ export type ErrorRecord = z.infer<typeof ErrorRecord>
 /** One executed tool call. */
 export const ToolCallRecord = z.strictObject({
   agent: z.string(),
+  /** Id of the invocation that made it. */
+  trajectory: z.string(),
   /** Index of the turn that asked for it; `null` if the agent made the call itself. */
   turn: z.int().min(0).nullable(),
   id: z.string(),
@@ -69,7 +83,7 @@ export type ToolCallRecord = z.infer<typeof ToolCallRecord>
 
 /** The result of a rollout. A failed episode has the same fields and keeps the turns so far. */
 export const Episode = z.strictObject({
-  version: z.literal(1),
+  version: z.literal(2),
   rollout: z.string(),
   attempt: z.int().min(0),
   taskId: z.string(),
@@ -77,7 +91,6 @@ export const Episode = z.strictObject({
   sample: z.int().min(0),
   split: z.string(),
   trajectories: z.array(Trajectory),
-  edges: z.array(AgentEdge),
   toolCalls: z.array(ToolCallRecord),
   /** The final answer; `null` if there is none. */
   answer: z.string().nullable(),
@@ -86,6 +99,11 @@ export const Episode = z.strictObject({
   /** `null` if it is not scored. */
   reward: z.number().nullable(),
   stopReason: StopReason,
+  /**
+   * Set if the limit that ended it is one of the whole rollout and was met while invocations worked side by side. Which of them met it is
+   * chance, so nothing of the episode is trained.
+   */
+  limitedSideBySide: z.literal(true).optional(),
   error: ErrorRecord.optional(),
   timing: Timing,
 })

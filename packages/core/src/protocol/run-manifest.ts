@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /** The `manifest.json` of a run: versions, hashes, provenance; never a secret. */
 export const RunManifest = z.object({
-  version: z.literal(2),
+  version: z.literal(3),
   /** An evaluation runs rollouts with unchanged weights. */
   kind: z.enum(['training', 'evaluation']).default('training'),
   name: z.string(),

@@ -7,7 +7,7 @@ import { Logprobs, LossMask, TokenIds, WeightVersionSpan } from './tokens.ts'
  * policy did not sample. `advantage: null` is "not computed here", `0` is "no gradient".
  */
 export const TrainingSample = z.strictObject({
-  version: z.literal(1),
+  version: z.literal(2),
   tokenIds: TokenIds,
   lossMask: LossMask,
   rolloutLogprobs: Logprobs,
@@ -17,6 +17,8 @@ export const TrainingSample = z.strictObject({
   advantage: z.number().nullable(),
   group: z.string(),
   agent: z.string(),
+  /** Id of the invocation that sampled it. */
+  trajectory: z.string(),
   policy: z.string(),
   provenance: z.strictObject({
     rollout: z.string(),

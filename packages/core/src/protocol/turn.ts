@@ -42,9 +42,12 @@ export type Timing = z.infer<typeof Timing>
  * on disk only the suffix is kept. `completionTokenIds` and `rolloutLogprobs` have equal length.
  */
 export const Turn = z.strictObject({
-  version: z.literal(1),
+  version: z.literal(2),
+  /** Place among the turns of its invocation. */
   index: z.int().min(0),
   agent: z.string(),
+  /** Id of the invocation that made it. */
+  trajectory: z.string(),
   attempt: z.int().min(0),
   /** Index of the turn that this one continues; `null` at a root. */
   parent: z.int().min(0).nullable(),

@@ -3,7 +3,7 @@ import { AttemptAssignment, AttemptOutcome } from './attempt.ts'
 import { ChannelFailure } from './channel.ts'
 
 /** Version of the worker protocol. A worker and a coordinator with different versions refuse each other. */
-export const workerProtocol = 2
+export const workerProtocol = 3
 
 /** Path of a worker's WebSocket, on the port of the rollout service. */
 export const workersPath = '/v1/workers'

@@ -23,9 +23,10 @@ export function makeTrajectory(shapes: readonly TurnShape[], options: Partial<Tr
     const added = Array.from({ length: shape.added + 1 }, (_, i) => index * 10 + i)
     const completion = Array.from({ length: shape.completion }, () => next++)
     turns.push({
-      version: 1,
+      version: 2,
       index,
       agent: options.agent ?? 'agent',
+      trajectory: options.id ?? options.agent ?? 'agent',
       attempt: shape.attempt,
       parent: parent ? parent.index : null,
       branchReasons: parent ? [] : ['root'],
@@ -44,12 +45,22 @@ export function makeTrajectory(shapes: readonly TurnShape[], options: Partial<Tr
       capture: { tokens: 'token-in', logprobs: 'temperature' },
     })
   }
-  return { version: 1, agent: 'agent', policy: 'local', trainable: true, turns, ...options }
+  return {
+    version: 2,
+    id: options.agent ?? 'agent',
+    agent: 'agent',
+    policy: 'local',
+    trainable: true,
+    startedBy: [],
+    timing: null,
+    turns,
+    ...options,
+  }
 }
 
 export function makeEpisode(trajectories: readonly Trajectory[], options: Partial<Episode> = {}): Episode {
   return {
-    version: 1,
+    version: 2,
     rollout: 'rollout',
     attempt: 0,
     taskId: 'task',
@@ -57,7 +68,6 @@ export function makeEpisode(trajectories: readonly Trajectory[], options: Partia
     sample: 0,
     split: 'train',
     trajectories: [...trajectories],
-    edges: [],
     toolCalls: [],
     answer: 'x',
     messages: [],

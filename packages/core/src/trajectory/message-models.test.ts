@@ -11,7 +11,16 @@ const says = (content: string | null, calls: readonly string[] = []): Message =>
 })
 const turn = (startedAt: number, message: Message, model?: string) =>
   ({ message, timing: { startedAt, endedAt: startedAt }, ...(model !== undefined && { model }) }) as Partial<Turn> as Turn
-const trajectory = (agent: string, ...turns: Turn[]): Trajectory => ({ version: 1, agent, policy: 'local', trainable: true, turns })
+const trajectory = (agent: string, ...turns: Turn[]): Trajectory => ({
+  version: 2,
+  id: agent,
+  agent,
+  policy: 'local',
+  trainable: true,
+  startedBy: [],
+  timing: null,
+  turns,
+})
 
 it('names the model of each answer, also where two models said the same', () => {
   const solver = trajectory('solver', turn(1, says('79')), turn(3, says(null, ['c1'])), turn(5, says('79')))

@@ -6,6 +6,7 @@ import type { UntrainedReason } from '../protocol/token-ledger.ts'
 import type { TrainingSample } from '../protocol/training-sample.ts'
 import type { Turn } from '../protocol/turn.ts'
 import { isUnscored, toEndedRollout } from './failures.ts'
+import { answering } from './invocations.ts'
 import { type BranchCandidate, type SampleAssembly, toTrainingSamples, type UntrainedTurns } from './to-training-samples.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
 
@@ -28,7 +29,7 @@ export interface TrainerRowOptions {
  * What a trainer client, a trainer at the far end of the channel, gets of one branch: a TrainingSample cut into prompt and response, whose
  * advantage that trainer computes. The response begins with the first sampled token of the branch.
  */
-export interface TrainerRow extends Readonly<Pick<TrainingSample, 'agent' | 'tokenIds' | 'lossMask' | 'rolloutLogprobs'>> {
+export interface TrainerRow extends Readonly<Pick<TrainingSample, 'agent' | 'trajectory' | 'tokenIds' | 'lossMask' | 'rolloutLogprobs'>> {
   readonly promptLength: number
   /** Lowest and highest version of the weights that may have sampled its mask-1 tokens. */
   readonly minVersion: number
@@ -43,7 +44,7 @@ export interface TrainerRow extends Readonly<Pick<TrainingSample, 'agent' | 'tok
 export interface TrainerRowAssembly {
   /** `failed`: none of it may be trained. */
   readonly status: 'done' | 'failed'
-  /** The primary row is the last, because its branch ended last. */
+  /** The primary row is the last: that of the invocation whose answer is the program's. */
   readonly rows: readonly TrainerRow[]
   readonly omitted: TokenCounts
   /** The turns that `omitted` counts. */
@@ -63,11 +64,18 @@ function greatest(branches: readonly BranchCandidate[], measure: (branch: Branch
   )
 }
 
-const lastEnded = (branches: readonly BranchCandidate[]) => greatest(branches, ({ path }) => path.at(-1)!.timing.endedAt)
+/** Of the branches of the invocation that answered the one that ended last. */
+function answeringBranch(branches: readonly BranchCandidate[]): BranchCandidate | undefined {
+  const ids = new Set(answering(branches.map(({ trajectory }) => trajectory)).map(({ id }) => id))
+  return greatest(
+    branches.filter(({ trajectory }) => ids.has(trajectory.id)),
+    ({ path }) => path.at(-1)!.timing.endedAt,
+  )
+}
 
 const selections: Readonly<Record<RowSelection, (branches: readonly BranchCandidate[]) => BranchCandidate | undefined | null>> = {
   all: () => null,
-  last: lastEnded,
+  last: answeringBranch,
   longest: (branches) => greatest(branches, lengthOf),
 }
 
@@ -75,7 +83,7 @@ const holdsTokens = ({ path }: BranchCandidate) => path.some(({ completionTokenI
 
 /**
  * The rows that a trainer client gets of an episode: one a branch, of all agents that are trained (`all`), that of the branch that
- * ended last (`last`) or has the most tokens (`longest`). A branch that is too long is left out whole: its reward is for all of it.
+ * gave the answer (`last`) or has the most tokens (`longest`). A branch that is too long is left out whole: its reward is for all of it.
  */
 export function toTrainerRows(episode: Episode, options: TrainerRowOptions): TrainerRowAssembly {
   const { evaluation, reward, limits } = options
@@ -92,7 +100,7 @@ export function toTrainerRows(episode: Episode, options: TrainerRowOptions): Tra
       select(branches) {
         const sampled = branches.filter(holdsTokens)
         const one = selections[options.rows](sampled)
-        primary = one ?? lastEnded(sampled)
+        primary = one ?? answeringBranch(sampled)
         return one === null ? sampled : sampled.filter((branch) => branch === one)
       },
     })
@@ -103,10 +111,11 @@ export function toTrainerRows(episode: Episode, options: TrainerRowOptions): Tra
   const { samples, untrained, untrainedTurns, sampled } = assembly
   const trained = samples.filter(({ lossMask }) => lossMask.includes(1))
   const rows = trained.map((sample): TrainerRow & { readonly isPrimary: boolean } => {
-    const { agent, tokenIds, lossMask, rolloutLogprobs, provenance } = sample
-    const turns = turnsOf(episode, agent, provenance.turns)
+    const { agent, trajectory, tokenIds, lossMask, rolloutLogprobs, provenance } = sample
+    const turns = turnsOf(episode, trajectory, provenance.turns)
     return {
       agent,
+      trajectory,
       tokenIds,
       lossMask,
       rolloutLogprobs,
@@ -114,7 +123,7 @@ export function toTrainerRows(episode: Episode, options: TrainerRowOptions): Tra
       ...versionsOf(turns.filter(({ promptTokenIds }) => lossMask[promptTokenIds.length] === 1)),
       turns: provenance.turns,
       reward: episode.reward,
-      isPrimary: primary?.trajectory.agent === agent && primary.path.at(-1)!.index === provenance.turns.at(-1),
+      isPrimary: primary?.trajectory.id === trajectory && primary.path.at(-1)!.index === provenance.turns.at(-1),
     }
   })
   const ordered = [...rows.filter(({ isPrimary }) => !isPrimary), ...rows.filter(({ isPrimary }) => isPrimary)]
@@ -130,8 +139,9 @@ export function toTrainerRows(episode: Episode, options: TrainerRowOptions): Tra
 }
 
 function everything(episode: Episode, reason: UntrainedReason): Pick<TrainerRowAssembly, 'omitted' | 'omittedTurns' | 'sampled'> {
-  const omittedTurns = episode.trajectories.map(({ agent, turns }) => ({
+  const omittedTurns = episode.trajectories.map(({ id, agent, turns }) => ({
     agent,
+    trajectory: id,
     reason,
     turns: turns.map(({ index }) => index),
     tokens: turns.reduce((sum, { completionTokenIds }) => sum + completionTokenIds.length, 0),
@@ -142,9 +152,9 @@ function everything(episode: Episode, reason: UntrainedReason): Pick<TrainerRowA
   return { omitted, omittedTurns, sampled }
 }
 
-function turnsOf({ trajectories, attempt }: Episode, agent: string, indices: readonly number[]): Turn[] {
+function turnsOf({ trajectories, attempt }: Episode, id: string, indices: readonly number[]): Turn[] {
   const indexSet = new Set(indices)
-  const turns = trajectories.find((trajectory) => trajectory.agent === agent)!.turns
+  const turns = trajectories.find((trajectory) => trajectory.id === id)!.turns
   return turns.filter((turn) => turn.attempt === attempt && indexSet.has(turn.index))
 }
 

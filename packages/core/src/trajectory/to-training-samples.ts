@@ -31,9 +31,11 @@ export interface TrainingSampleOptions extends UntrainedEpisodeOptions {
   readonly truncatedSampling?: 'refuse' | 'accept' | undefined
 }
 
-/** Turns of an agent that no sample trains, all for one reason. */
+/** Turns of an invocation that no sample trains, all for one reason. */
 export interface UntrainedTurns {
   readonly agent: string
+  /** Id of the invocation. */
+  readonly trajectory: string
   /** Indices of those turns that have tokens. */
   readonly turns: readonly number[]
   readonly tokens: number
@@ -72,10 +74,10 @@ export function toTrainingSamples(episode: Episode, options: TrainingSampleOptio
   return { samples, untrained, untrainedTurns: left, sampled }
 }
 
-function leave(left: UntrainedTurns[], { agent }: Trajectory, all: readonly Turn[], reason: UntrainedReason): void {
+function leave(left: UntrainedTurns[], { id, agent }: Trajectory, all: readonly Turn[], reason: UntrainedReason): void {
   const turns = all.filter(({ completionTokenIds }) => completionTokenIds.length > 0)
   const tokens = turns.reduce((sum, { completionTokenIds }) => sum + completionTokenIds.length, 0)
-  if (tokens > 0) left.push({ agent, turns: turns.map(({ index }) => index), tokens, reason })
+  if (tokens > 0) left.push({ agent, trajectory: id, turns: turns.map(({ index }) => index), tokens, reason })
 }
 
 function untrainedTrajectory(trajectory: Trajectory, { policy }: TrainingSampleOptions): UntrainedReason | null {
@@ -185,7 +187,7 @@ function toSample(
     for (const { fromToken, version } of turn.weightVersions) weightVersions.push({ fromToken: start + fromToken, version })
   }
   return {
-    version: 1,
+    version: 2,
     tokenIds,
     lossMask,
     rolloutLogprobs,
@@ -195,6 +197,7 @@ function toSample(
     advantage: null,
     group: episode.group,
     agent: trajectory.agent,
+    trajectory: trajectory.id,
     policy: trajectory.policy,
     provenance: {
       rollout: episode.rollout,
@@ -209,10 +212,10 @@ function toSample(
 /** Throws for tokens whose logprobs are not those of the distribution that a loss recomputes. */
 function requireTrainable(
   { rollout }: Episode,
-  { index, agent, capture, sampling }: Turn,
+  { index, trajectory, capture, sampling }: Turn,
   { truncatedSampling = 'refuse' }: TrainingSampleOptions,
 ): void {
-  const where = `Turn ${index} of agent "${agent}" in rollout "${rollout}"`
+  const where = `Turn ${index} of "${trajectory}" in rollout "${rollout}"`
   if (capture.tokens === 'none') {
     throw new TrainError(
       'CONFIG_INVALID',
@@ -238,7 +241,7 @@ function requireExtension(episode: Episode, turn: Turn, tokenIds: Int32Array): v
   const start = turn.promptTokenIds.length
   const { completionTokenIds, rolloutLogprobs } = turn
   const broken = (what: string) =>
-    new RangeError(`Turn ${turn.index} of agent "${turn.agent}" in rollout "${episode.rollout}" ${what}; the record is corrupt.`)
+    new RangeError(`Turn ${turn.index} of "${turn.trajectory}" in rollout "${episode.rollout}" ${what}; the record is corrupt.`)
   if (completionTokenIds.length !== rolloutLogprobs.length) throw broken('has completions and logprobs of different length')
   for (let i = 0; i < completionTokenIds.length; i++) {
     if (tokenIds[start + i] !== completionTokenIds[i]) throw broken('is not part of the prompt of the turn that continues it')

@@ -8,7 +8,16 @@ import { createTokenReport, tokenReport } from './token-report.ts'
 const user = (content: string): Message => ({ role: 'user', content })
 const turn = (changes: Partial<Turn>) =>
   ({ parent: null, branchReasons: [], delivered: 'delivered', messagesDelta: [], ...changes }) as Partial<Turn> as Turn
-const trajectory = (...turns: Turn[]): Trajectory => ({ version: 1, agent: 'agent', policy: 'local', trainable: true, turns })
+const trajectory = (...turns: Turn[]): Trajectory => ({
+  version: 2,
+  id: 'agent',
+  agent: 'agent',
+  policy: 'local',
+  trainable: true,
+  startedBy: [],
+  timing: null,
+  turns,
+})
 const root = turn({ branchReasons: ['root'], messagesDelta: [user('Gold?')] })
 const next = turn({ parent: 0, messagesDelta: [user('Iron?')] })
 

@@ -23,13 +23,13 @@ export const causedByPolicy: ReadonlySet<StopReason> = new Set([
  * function.
  */
 export function untrainedEpisode(
-  { stopReason, reward }: Pick<Episode, 'stopReason' | 'reward'>,
+  { stopReason, reward, limitedSideBySide }: Pick<Episode, 'stopReason' | 'reward' | 'limitedSideBySide'>,
   { incompleteEpisodes = 'train', unscored = 'exclude' }: UntrainedEpisodeOptions = {},
 ): UntrainedReason | null {
   if (stopReason === 'cancelled') return 'cancelled-episode'
   if (stopReason === 'failed' || stopReason === 'no-model-call') return 'failed-episode'
   // A deadline says as much about the machine as about the policy.
-  if (stopReason === 'time-limit') return 'truncated-episode'
+  if (stopReason === 'time-limit' || limitedSideBySide) return 'truncated-episode'
   if (causedByPolicy.has(stopReason) && incompleteEpisodes === 'exclude') return 'truncated-episode'
   return reward === null && unscored === 'exclude' ? 'not-scored' : null
 }

@@ -131,6 +131,7 @@ export async function writeRun({
         samples.push({
           rollout: key,
           agent: 'solver',
+          trajectory: 'solver',
           step,
           turns: [0, 1],
           tokens,
@@ -306,7 +307,7 @@ function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, 
 function toEpisode(request: RolloutRequest, turns: readonly Turn[], reward: number | null, answer: string, text: string): Episode {
   const error = { code: 'REWARD_FAILED', boundary: 'reward', retryable: false, message: `The reward failed: ${text}` } as const
   return {
-    version: 1,
+    version: 2,
     rollout: request.key,
     attempt: 0,
     taskId: request.task.id,
@@ -314,16 +315,19 @@ function toEpisode(request: RolloutRequest, turns: readonly Turn[], reward: numb
     sample: request.sample,
     split: request.split,
     trajectories: ['solver', nameWith('helper', text)].map((agent) => ({
-      version: 1,
+      version: 2,
+      id: agent,
       agent,
       policy: 'policy',
       trainable: agent === 'solver',
+      startedBy: agent === 'solver' ? [] : [{ trajectory: 'solver', turn: 0, toolCall: 'call-0' }],
+      timing: null,
       turns: turns.filter((turn) => turn.agent === agent),
     })),
-    edges: [{ from: 'solver', to: nameWith('helper', text), kind: 'agent-as-tool' }],
     toolCalls: [
       {
         agent: 'solver',
+        trajectory: 'solver',
         turn: 0,
         id: 'call-0',
         name: nameWith('lookup', text),

@@ -46,9 +46,10 @@ async function record(served: ServedCall, model: FrozenModel, { request, answer,
   charge(session, model, isReported ? usage : estimatedUsage(request.call, [message]))
   const cost = model.price && costOf(usage, model.price)
   const turn: Turn = {
-    version: 1,
+    version: 2,
     index: turns.length,
     agent: agent.name,
+    trajectory: agent.id,
     attempt: session.request.attempt,
     parent: null,
     branchReasons: ['frozen-model'],

@@ -14,7 +14,7 @@ import type { FixedAddresses } from '../fixed-addresses.ts'
 import { largestBodyBytes } from '../models/size-limits.ts'
 import { serveCall } from '../serve-call.ts'
 import type { GatewayParts } from '../served-call.ts'
-import type { AgentState, SessionState } from '../session-state.ts'
+import { type AgentState, type SessionState, stateAt } from '../session-state.ts'
 import { decode } from '../stages/decode.ts'
 import { sendFailure, sendText } from '../stages/encode.ts'
 import type { AdminApi } from './admin-api.ts'
@@ -120,10 +120,19 @@ async function serveAgent(parts: GatewayParts, { session, agent }: Grant, exchan
 
 const reading = ['GET', 'HEAD']
 
-/** Finds the agent that the URL and its key open, if any. Throws SERVICE_UNAUTHORIZED for a wrong key of a fixed address. */
+/**
+ * Finds the invocation that the URL and its key open, if any. Throws SERVICE_UNAUTHORIZED for a wrong key of a fixed address, and
+ * GATEWAY_BAD_REQUEST for a place that is none.
+ */
 function findGrant({ capabilities, addresses }: HttpParts, route: Route): Grant | null {
   if (route.kind !== 'agent' && route.kind !== 'address') return null
-  if (route.kind === 'agent') return capabilities.find(route.capability) ?? null
+  if (route.kind === 'agent') {
+    const grant = capabilities.find(route.capability)
+    if (!grant || route.place === '') return grant ?? null
+    if (route.place === null)
+      throw badRequest('The URL names an invocation by a text that is no place; give it 1 to 256 letters, digits, ".", "_", ":" and "-".')
+    return grant.session.closing ? null : { ...grant, agent: stateAt(grant.session, grant.agent, route.place) }
+  }
   const { address, key } = route
   const byKey = address === '' && key !== null ? capabilities.find(key) : undefined
   return byKey ?? addresses.find(address, key) ?? null

@@ -1,8 +1,13 @@
+import { invocationPlace } from '@aworld-train/core'
+
 /** The meaning of a URL. `path` is the part after `/v1` and the capability. */
 export type Route =
   | { readonly kind: 'health' | 'ready' | 'metrics' | 'models' | 'admin' | 'unknown'; readonly path: string }
-  /** `capability` is the part of the URL that names and opens an agent's record. */
-  | { readonly kind: 'agent'; readonly capability: string; readonly path: string }
+  /**
+   * `capability` is the part of the URL that names and opens an agent's record, and `place` tells its invocations apart: '' for the first,
+   * `null` for a text that is no place.
+   */
+  | { readonly kind: 'agent'; readonly capability: string; readonly place: string | null; readonly path: string }
   /** `address` is the part before `/v1`, which may be empty; `key` is the bearer token, or Anthropic's `x-api-key`. */
   | { readonly kind: 'address'; readonly address: string; readonly key: string | null; readonly path: string }
 
@@ -21,14 +26,20 @@ const isSessions = (path: string): boolean => path === '/sessions' || path.start
 /** Some clients append `/v1` to their base URL and some do not, so a path may begin with none, one or two. */
 const withoutVersion = (path: string): string => path.replace(/^(?:\/v1){1,2}(?=\/)/, '')
 
-/** Reads `/r/{capability}/…` and `/{address}/…`, with `/v1` or without, and `/v1/…`, where the key may be a capability. */
+/** Reads `/r/{capability}/…`, `/r/{capability}/~{place}/…` and `/{address}/…`, with `/v1` or without, and `/v1/…`, where the key may be a capability. */
 export function toRoute(url: string, authorization: string | undefined, apiKey?: string | string[] | undefined): Route {
   const query = url.indexOf('?')
   const whole = query < 0 ? url : url.slice(0, query)
   if (whole.startsWith('/r/')) {
     const end = whole.indexOf('/', 3)
     if (end < 0) return { kind: 'unknown', path: whole }
-    return { kind: 'agent', capability: whole.slice(3, end), path: withoutVersion(whole.slice(end)) }
+    const [segment, place = ''] = /^\/~([^/]*)(?=\/)/.exec(whole.slice(end)) ?? ['']
+    return {
+      kind: 'agent',
+      capability: whole.slice(3, end),
+      place: segment === '' || invocationPlace.test(place) ? place : null,
+      path: withoutVersion(whole.slice(end + segment.length)),
+    }
   }
   const state = states.get(whole)
   if (state) return state

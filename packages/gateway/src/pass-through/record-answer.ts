@@ -77,9 +77,10 @@ function toTurn(
   const { unusedFields = read.unusedFields } = call
   const parent = read.parent === null ? null : indexes.get(read.parent)!
   return {
-    version: 1,
+    version: 2,
     index: turns.length,
     agent: agent.name,
+    trajectory: agent.id,
     attempt: session.request.attempt,
     parent,
     branchReasons: branchReason ? [branchReason] : [],

@@ -67,7 +67,7 @@ function membersOf({ model: { name }, splice }: ChatEngine, sampling: Sampling, 
 
 /** Sends the request and passes its answer on. The place is free again afterwards. */
 async function pass({ options, active }: ServedCall, engine: ChatEngine, call: EngineCall, sampling: Sampling): Promise<ChatCallOutcome> {
-  const { parts, session, observed } = options
+  const { parts, session, agent, observed } = options
   const { request, fields, sink } = call
   try {
     observed.admitted()
@@ -75,7 +75,7 @@ async function pass({ options, active }: ServedCall, engine: ChatEngine, call: E
     const chatCall = {
       body: spliceMembers(request, membersOf(engine, sampling, fields)),
       stream: fields.stream === true,
-      affinity: affinityOf(session.request, () => firstQuestion(request)),
+      affinity: affinityOf(session.request, agent, () => firstQuestion(request)),
       traceHeaders: observed.traceHeaders(),
     }
     return await engine.send(chatCall, sink, active.signal)

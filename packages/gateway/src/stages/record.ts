@@ -31,9 +31,10 @@ export function record(options: RecordOptions): Turn {
   const { tokenIds, logprobs, weightVersions, mixedVersions, finishReason, cachedTokens, startedAt, firstTokenAt, endedAt } = generation
   const { message, promptCallIds, issues } = parsed
   const turn: Turn = {
-    version: 1,
+    version: 2,
     index: turns.length,
     agent: agent.name,
+    trajectory: agent.id,
     attempt,
     parent: prepared.parent,
     branchReasons: [...prepared.branchReasons],

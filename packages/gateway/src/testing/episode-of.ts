@@ -2,7 +2,7 @@ import type { Episode, Trajectory } from '@aworld-train/core'
 
 /** A rewarded episode from the record of a session. */
 export const episodeOf = (trajectories: readonly Trajectory[]): Episode => ({
-  version: 1,
+  version: 2,
   rollout: 'rollout-1',
   attempt: 0,
   taskId: 'task-1',
@@ -10,7 +10,6 @@ export const episodeOf = (trajectories: readonly Trajectory[]): Episode => ({
   sample: 0,
   split: 'train',
   trajectories: [...trajectories],
-  edges: [],
   toolCalls: [],
   answer: 'x',
   messages: [],

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => model[Symbol.asyncDispose]())
 
-const origin = { rollout: 'run/first/train/1/a/0', attempt: 0, agent: 'agent' }
+const origin = { rollout: 'run/first/train/1/a/0', attempt: 0, agent: 'agent', trajectory: 'agent' }
 
 const request = (overrides: Partial<GenerateRequest> = {}): GenerateRequest => ({
   promptTokenIds: Int32Array.of(1, 2, 3),
@@ -107,6 +107,7 @@ describe('a call', () => {
           id: 1,
           key: origin.rollout,
           agent: 'agent',
+          trajectory: 'agent',
           turn: 3,
           sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 4, stop: [] },
         } satisfies ChannelGenerate,

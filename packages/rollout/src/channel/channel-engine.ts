@@ -67,6 +67,7 @@ export function createChannelEngine(options: ChannelEngineOptions): ChannelEngin
         id: call.id,
         key: call.key,
         agent: origin!.agent,
+        trajectory: origin!.trajectory,
         turn: random.turn,
         sampling: { temperature, topP, topK, maxTokens, stop: [...stop] },
       },

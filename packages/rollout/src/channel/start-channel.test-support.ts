@@ -64,7 +64,7 @@ function engineGateway(engine: ChannelEngine): MemoryGateway {
           sampling,
           random: { seed: 0, task: rollout, sample: 0, turn },
           affinity: `${rollout}.${attempt}`,
-          origin: { rollout, attempt, agent },
+          origin: { rollout, attempt, agent, trajectory: agent },
         },
         signal,
       ),

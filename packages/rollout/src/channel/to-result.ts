@@ -57,8 +57,9 @@ export function toResult(
     turns: turns.length,
     generateMs: duration(turns.map(({ timing }) => timing)),
     toolMs: duration(episode.toolCalls.map(({ timing }) => timing)),
-    rows: assembly.rows.map(({ agent, promptLength, tokenIds, minVersion, maxVersion, turns: path, reward: rowReward }) => ({
+    rows: assembly.rows.map(({ agent, trajectory, promptLength, tokenIds, minVersion, maxVersion, turns: path, reward: rowReward }) => ({
       agent,
+      trajectory,
       promptLength,
       length: tokenIds.length,
       minVersion,

@@ -65,9 +65,10 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
     const sampled = await saying.generate?.(promptTokenIds, agent, before.length, signal)
     const completionTokenIds = sampled?.tokenIds ?? Int32Array.from(Buffer.from(saying.content ?? 'tool'))
     const turn: Turn = {
-      version: 1,
+      version: 2,
       index: before.length,
       agent,
+      trajectory: agent,
       attempt: request.attempt,
       parent: parent?.index ?? null,
       branchReasons: parent ? [] : ['root'],
@@ -115,10 +116,13 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
       for (const [agent, url] of urls) sessions.set(url, { session, agent })
       const trajectories = (): Trajectory[] =>
         request.agents.map(({ name, trainable }) => ({
-          version: 1,
+          version: 2,
+          id: name,
           agent: name,
           policy: request.policy,
           trainable,
+          startedBy: [],
+          timing: null,
           turns: session.turns.get(name)!.slice(),
         }))
       return {

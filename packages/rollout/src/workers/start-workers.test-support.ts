@@ -29,7 +29,7 @@ export const outcome = {
   end: { kind: 'answered', answer: 'yes', messages: [] },
   aborted: null,
   environmentFailure: null,
-  edges: [],
+  invocations: [],
   toolCalls: [],
   toolErrors: 0,
   functionCalls: 0,

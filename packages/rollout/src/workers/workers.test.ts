@@ -33,9 +33,9 @@ test('agents run at workers, on all of them, and never beside the coordinator; w
 test('each agent of a swarm at a worker has the turns that it made, and the result says who handed to whom', async () => {
   await using coordinator = await startCoordinator({
     agents: [agentWithTools('planner'), agentWithTools('solver')],
-    async agent(ask, { recordEdge }) {
+    async agent(ask, { invoke }) {
       await ask('planner')
-      recordEdge({ from: 'planner', to: 'solver', kind: 'handoff' })
+      invoke('solver', { startedBy: [{ trajectory: 'planner', toolCall: null }] })
       await ask('solver')
       return ask('solver')
     },
@@ -46,7 +46,10 @@ test('each agent of a swarm at a worker has the turns that it made, and the resu
     ['planner', ['planner']],
     ['solver', ['solver', 'solver']],
   ])
-  expect(episode).toMatchObject({ reward: 1, edges: [{ from: 'planner', to: 'solver', kind: 'handoff' }] })
+  expect(episode).toMatchObject({
+    reward: 1,
+    trajectories: [{ startedBy: [] }, { startedBy: [{ trajectory: 'planner', turn: 0, toolCall: null }] }],
+  })
   worker.drain()
   await worker.ended
 })

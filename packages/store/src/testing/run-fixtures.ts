@@ -51,9 +51,10 @@ interface TurnParts {
 
 export function turnOf({ attempt = 0, agent = 'agent', index, parent, prompt, completion }: TurnParts): Turn {
   return {
-    version: 1,
+    version: 2,
     index,
     agent,
+    trajectory: agent,
     attempt,
     parent,
     branchReasons: parent === null ? ['root'] : [],
@@ -76,7 +77,7 @@ export function turnOf({ attempt = 0, agent = 'agent', index, parent, prompt, co
 export function episodeOf(request: RolloutRequest, attempt: number, turns: readonly Turn[], overrides: Partial<Episode> = {}): Episode {
   const agents = [...new Set(turns.map(({ agent }) => agent))]
   return {
-    version: 1,
+    version: 2,
     rollout: request.key,
     attempt,
     taskId: request.task.id,
@@ -84,13 +85,15 @@ export function episodeOf(request: RolloutRequest, attempt: number, turns: reado
     sample: request.sample,
     split: request.split,
     trajectories: agents.map((agent) => ({
-      version: 1,
+      version: 2,
+      id: agent,
       agent,
       policy: request.policy,
       trainable: true,
+      startedBy: [],
+      timing: { startedAt: 1, endedAt: 2 },
       turns: turns.filter((turn) => turn.agent === agent),
     })),
-    edges: [],
     toolCalls: [],
     answer: 'yes',
     messages: [{ role: 'user', content: 'Go on.' }],

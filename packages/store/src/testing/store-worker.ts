@@ -47,7 +47,7 @@ async function follow(): Promise<void> {
   for (let ended = false, finishedAfter = 0; !ended; await setImmediate()) {
     ended = run.getState('ended') !== undefined
     for (const { key, status } of run.rolloutRows({ limit: 100_000 }).rows) {
-      const turns = run.turnsOf(key)?.agents.get('agent') ?? []
+      const turns = run.turnsOf(key)?.trajectories.get('agent') ?? []
       if (status === 'running' && turns.length > 0) console.log(`running ${key}`)
     }
     run.counts()

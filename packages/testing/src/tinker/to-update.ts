@@ -43,7 +43,7 @@ export function toUpdate(calls: readonly AccumulatedCall[], { adam, reduction }:
   })
   const samples = rows.map(
     ({ tokens, inputs }, row): TrainingSample => ({
-      version: 1,
+      version: 2,
       tokenIds: Int32Array.of(...tokens, inputs['target_tokens']!.at(-1)!),
       lossMask: Uint8Array.from(coefficients[row]!, (value) => Number(value !== 0)),
       rolloutLogprobs: new Float32Array(tokens.length + 1),
@@ -52,6 +52,7 @@ export function toUpdate(calls: readonly AccumulatedCall[], { adam, reduction }:
       advantage: null,
       group: 'group',
       agent: 'agent',
+      trajectory: 'agent',
       policy: 'policy',
       provenance: { rollout: `row-${row}`, attempt: 0, taskId: `row-${row}`, sample: 0, turns: [0] },
     }),

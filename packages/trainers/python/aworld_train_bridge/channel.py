@@ -234,7 +234,7 @@ class Channel:
         call = ModelCall(
             id=int(header["id"]),
             key=str(header["key"]),
-            agent=str(header.get("agent", "")),
+            trajectory=str(header["trajectory"]),
             turn=int(header.get("turn", 0)),
             sampling=header.get("sampling") or {},
             prompt_ids=frame.arrays["promptIds"],

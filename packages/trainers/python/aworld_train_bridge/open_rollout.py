@@ -13,11 +13,11 @@ from .frames import Frame
 
 @dataclass(frozen=True)
 class ModelCall:
-    """A model call of the agent: sample after `prompt_ids` under `sampling` {temperature, topP, topK, maxTokens, stop}."""
+    """A model call of one invocation of an agent: sample after `prompt_ids` under `sampling` {temperature, topP, topK, maxTokens, stop}."""
 
     id: int
     key: str
-    agent: str
+    trajectory: str
     turn: int
     sampling: Mapping[str, Any]
     prompt_ids: array

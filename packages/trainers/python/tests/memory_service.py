@@ -106,7 +106,7 @@ def submission(key: str = "r/i/train/1/u/0", **more: Any) -> dict[str, Any]:
 
 def generate(id: int, key: str = "r/i/train/1/u/0", max_tokens: int = 8) -> dict[str, Any]:
     sampling = {"temperature": 1.0, "topP": 1.0, "topK": 0, "maxTokens": max_tokens, "stop": []}
-    return {"type": "generate", "id": id, "key": key, "agent": "main", "turn": 0, "sampling": sampling}
+    return {"type": "generate", "id": id, "key": key, "agent": "main", "trajectory": "main", "turn": 0, "sampling": sampling}
 
 
 def result(key: str = "r/i/train/1/u/0", **more: Any) -> dict[str, Any]:

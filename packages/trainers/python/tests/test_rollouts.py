@@ -18,7 +18,7 @@ from aworld_train_bridge.open_rollout import ModelCall, Sampled
 from memory_service import HELLO, MemoryConnection, MemoryService, generate, result
 
 SAMPLING = {"temperature": 0.5, "topP": 1.0, "topK": -1, "repetitionPenalty": 1.0}
-ROW = {"agent": "main", "promptLength": 2, "length": 4, "minVersion": 3, "maxVersion": 3, "turns": [0], "reward": 0.25}
+ROW = {"agent": "main", "trajectory": "main", "promptLength": 2, "length": 4, "minVersion": 3, "maxVersion": 3, "turns": [0], "reward": 0.25}
 
 
 class CountingEngine:

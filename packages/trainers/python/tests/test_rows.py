@@ -5,7 +5,7 @@ from aworld_train_bridge.errors import ChannelError
 from aworld_train_bridge.frames import Frame, float32, int32, uint8
 from aworld_train_bridge.verl.rows import RowContext, failed_rows, to_rows
 
-ROW = {"agent": "main", "promptLength": 2, "length": 5, "minVersion": 3, "maxVersion": 4, "turns": [0], "reward": 0.5}
+ROW = {"agent": "main", "trajectory": "main", "promptLength": 2, "length": 5, "minVersion": 3, "maxVersion": 4, "turns": [0], "reward": 0.5}
 IDS, MASK, LOGPROBS = [1, 2, 3, 4, 5], [0, 0, 1, 0, 1], [0.0, 0.0, -0.5, 0.0, -0.25]
 
 
@@ -46,7 +46,7 @@ class RowsTest(unittest.TestCase):
                 "extra_fields": {
                     "min_global_steps": 3,
                     "max_global_steps": 4,
-                    "agent": "main",
+                    "agent": "main","trajectory": "main",
                     "aworld_train_key": "k",
                     "stop_reason": "finished",
                     "turn_scores": [],

@@ -11,7 +11,7 @@ from aworld_train_bridge.hugging_face.rollout_source import REPLACEMENTS, Rollou
 
 ABSTAINED = ChannelError("ROLLOUT_UNSCORED", "The reward abstained.")
 FAILED = ChannelError("AGENT_FAILED", "It threw.")
-ROW = Row("agent", [1], [2], [1], [-0.5], 1.0, 0, 0)
+ROW = Row("agent", [1], [2], [1], [-0.5], 1.0, 0, 0, "agent")
 
 
 class Unscored(unittest.TestCase):

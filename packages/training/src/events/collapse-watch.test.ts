@@ -61,14 +61,14 @@ async function finish(
   }
   const { attempt } = await store.begin(request)
   await store.finish({
-    version: 1,
+    version: 2,
     rollout: key,
     attempt,
     taskId: kind,
     group: request.group,
     sample,
     split: 'train',
-    ...{ trajectories: [], edges: [], toolCalls: [], messages: [], scores: {} },
+    ...{ trajectories: [], toolCalls: [], messages: [], scores: {} },
     answer: null,
     reward,
     stopReason: 'completed',

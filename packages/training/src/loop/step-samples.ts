@@ -11,14 +11,15 @@ export interface BatchRow extends Omit<StepSample, 'step' | 'trainerLogprobs'> {
 export function rowsOf(samples: readonly TrainingSample[], reason: BatchRow['reason'] = null): BatchRow[] {
   const seen = new Set<string>()
   return samples.map((sample) => {
-    const { agent, advantage, provenance } = sample
+    const { agent, trajectory, advantage, provenance } = sample
     const { rollout } = provenance
     // A turn that an earlier sample trains has mask 0 in this one.
     const turns = provenance.turns.filter((turn) => {
-      const name = JSON.stringify([rollout, agent, turn])
+      const name = JSON.stringify([rollout, trajectory, turn])
       return !seen.has(name) && seen.add(name)
     })
-    return { rollout, agent, turns, tokens: maskedTokens(sample), advantage: reason === null ? advantage : null, reason, sample }
+    const tokens = maskedTokens(sample)
+    return { rollout, agent, trajectory, turns, tokens, advantage: reason === null ? advantage : null, reason, sample }
   })
 }
 

@@ -5,7 +5,7 @@ import { trainSft } from './train-sft.ts'
 
 function demonstration(tokens: number[], from: number): TrainingSample {
   return {
-    version: 1,
+    version: 2,
     tokenIds: Int32Array.from(tokens),
     lossMask: Uint8Array.from(tokens, (_, i) => (i >= from ? 1 : 0)),
     rolloutLogprobs: new Float32Array(tokens.length),
@@ -14,6 +14,7 @@ function demonstration(tokens: number[], from: number): TrainingSample {
     advantage: null,
     group: 'demonstrations',
     agent: 'agent',
+    trajectory: 'agent',
     policy: 'bigram',
     provenance: { rollout: 'none', attempt: 0, taskId: 'count', sample: 0, turns: [] },
   }

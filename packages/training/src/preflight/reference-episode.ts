@@ -13,9 +13,10 @@ export function referenceEpisode(
   const now = Date.now()
   const timing = { startedAt: now, endedAt: now }
   const turn: Turn = {
-    version: 1,
+    version: 2,
     index: 0,
     agent,
+    trajectory: agent,
     attempt: 0,
     parent: null,
     branchReasons: ['root'],
@@ -34,15 +35,14 @@ export function referenceEpisode(
     capture: { tokens: 'token-in', logprobs: 'temperature' },
   }
   return {
-    version: 1,
+    version: 2,
     rollout: 'preflight',
     attempt: 0,
     taskId: task.id,
     group: 'preflight',
     sample: 0,
     split: 'preflight',
-    trajectories: [{ version: 1, agent, policy: 'policy', trainable: true, turns: [turn] }],
-    edges: [],
+    trajectories: [{ version: 2, id: agent, agent, policy: 'policy', trainable: true, startedBy: [], timing: null, turns: [turn] }],
     toolCalls: [],
     answer,
     messages: [...prompt, message],

@@ -6,7 +6,7 @@ export function rewardInput(
   groundTruth: unknown = 'gold',
 ): RewardInput {
   const episode: Episode = {
-    version: 1,
+    version: 2,
     rollout: 'r',
     attempt: 0,
     taskId: 't',
@@ -14,7 +14,6 @@ export function rewardInput(
     sample: 0,
     split: 'train',
     trajectories: [],
-    edges: [],
     toolCalls: [],
     answer: messages.at(-1)?.content ?? null,
     messages: [{ role: 'user', content: 'which?' }, ...messages],

@@ -78,7 +78,7 @@ export interface SampleInput {
 export function toSample(input: SampleInput, index = 0): TrainingSample {
   const { tokenIds, advantage = 1 } = input
   return {
-    version: 1,
+    version: 2,
     tokenIds,
     lossMask: input.lossMask ?? Uint8Array.from(tokenIds, (_, i) => (i === 0 ? 0 : 1)),
     rolloutLogprobs: input.rolloutLogprobs ?? new Float32Array(tokenIds.length),
@@ -87,6 +87,7 @@ export function toSample(input: SampleInput, index = 0): TrainingSample {
     advantage,
     group: 'group',
     agent: 'agent',
+    trajectory: 'agent',
     policy: 'policy',
     provenance: { rollout: `rollout-${index}`, attempt: 0, taskId: `task-${index}`, sample: 0, turns: [0] },
   }

@@ -89,7 +89,7 @@ export function request({
 /** A training sample in which all but the first token carry loss. */
 export function sampleOf(tokenIds: readonly number[]): TrainingSample {
   return {
-    version: 1,
+    version: 2,
     tokenIds: Int32Array.from(tokenIds),
     lossMask: Uint8Array.from(tokenIds, (_, index) => (index === 0 ? 0 : 1)),
     rolloutLogprobs: new Float32Array(tokenIds.length),
@@ -98,6 +98,7 @@ export function sampleOf(tokenIds: readonly number[]): TrainingSample {
     advantage: 1,
     group: 'g',
     agent: 'agent',
+    trajectory: 'agent',
     policy: 'policy',
     provenance: { rollout: 'r', attempt: 0, taskId: 't', sample: 0, turns: [0] },
   }

@@ -174,7 +174,7 @@ class HttpEngine:
             "logprobs": 0,
             "return_token_ids": True,
         }
-        if (seed := evaluation_seed(self._seed, call.key, call.agent, call.turn)) is not None:
+        if (seed := evaluation_seed(self._seed, call.key, call.trajectory, call.turn)) is not None:
             body["seed"] = seed
         return _read_completion(await self._post(body), version, self._url)
 

@@ -27,6 +27,7 @@ class Row:
     reward: float | None
     min_version: int | None
     max_version: int | None
+    trajectory: str
 
 
 def failure_of(result: Frame) -> ChannelError | None:
@@ -58,7 +59,7 @@ def invalid_result(key: str, what: str) -> ChannelError:
 
 
 def _read_row(index: int, row: Mapping[str, Any], arrays: Mapping[str, array], key: str, vocabulary_size: int, scored: bool) -> Row:
-    name = f"row {index} ({row.get('agent')})"
+    name = f"row {index} ({row.get('trajectory')})"
     found = [arrays.get(f"{part}.{index}") for part in ("ids", "mask", "logprobs")]
     if any(values is None for values in found):
         raise invalid_result(key, f"{name} lacks ids, mask or logprobs")
@@ -86,4 +87,5 @@ def _read_row(index: int, row: Mapping[str, Any], arrays: Mapping[str, array], k
         reward=read_reward(row.get("reward"), key, name) if scored else None,
         min_version=versions[0],
         max_version=versions[1],
+        trajectory=str(row.get("trajectory")),
     )

@@ -41,7 +41,7 @@ class ColocatedEngine(PumpedEngine):
             stop=list(call.sampling.get("stop") or []),
             stop_token_ids=self._stop_token_ids,
             logprobs=0,
-            seed=evaluation_seed(self._seed, call.key, call.agent, call.turn),
+            seed=evaluation_seed(self._seed, call.key, call.trajectory, call.turn),
         )
         return {"prompt_token_ids": call.prompt_ids.tolist()}, params
 

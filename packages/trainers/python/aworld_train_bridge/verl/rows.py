@@ -61,6 +61,7 @@ def to_rows(result: Frame, context: RowContext) -> list[dict[str, Any]]:
                 "min_global_steps": context.fallback_version if row.min_version is None else row.min_version,
                 "max_global_steps": context.fallback_version if row.max_version is None else row.max_version,
                 "agent": row.agent,
+                "trajectory": row.trajectory,
                 **fields,
                 "turn_scores": [],
                 "tool_rewards": [],

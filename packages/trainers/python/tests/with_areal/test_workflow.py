@@ -53,7 +53,7 @@ class LeavingOut(unittest.TestCase):
 
 class Trajectories(unittest.TestCase):
     def test_a_row_is_a_batch_of_one(self) -> None:
-        row = Row("agent", [5, 6], [7, 8, 9], [1, 0, 1], [-0.5, 0.0, -0.25], 0.75, 3, 4)
+        row = Row("agent", [5, 6], [7, 8, 9], [1, 0, 1], [-0.5, 0.0, -0.25], 0.75, 3, 4, "agent")
         found = {name: value.tolist() for name, value in to_trajectory(row).items()}
         self.assertEqual(
             found,

@@ -59,7 +59,7 @@ class Peer:
         ends: list[int] = []
         for turn in range(turns):
             sampling = {"temperature": 1.0, "topP": 1.0, "topK": 0, "maxTokens": 4, "stop": []}
-            await self.say({"type": "generate", "id": turn, "key": key, "agent": "main", "turn": turn, "sampling": sampling}, {"promptIds": int32(ids)})
+            await self.say({"type": "generate", "id": turn, "key": key, "agent": "main", "trajectory": "main", "turn": turn, "sampling": sampling}, {"promptIds": int32(ids)})
             generated = await self.hear("generated")
             ids += generated.arrays["ids"].tolist()
             logprobs += generated.arrays["logprobs"].tolist()
@@ -71,7 +71,7 @@ class Peer:
         header = {
             "type": "result", "key": key, "status": "done", "stopReason": "finished", "reward": 0.5, "scores": {}, "error": None, "turns": turns,
             "generateMs": 1.0, "toolMs": 0.0, "omitted": {}, "answer": None, "solution": None,
-            "rows": [{"agent": "main", "promptLength": len(prompt), "length": n, "minVersion": 1, "maxVersion": 1, "turns": [], "reward": 0.5} for n in lengths],
+            "rows": [{"agent": "main", "trajectory": "main", "promptLength": len(prompt), "length": n, "minVersion": 1, "maxVersion": 1, "turns": [], "reward": 0.5} for n in lengths],
             **result,
         }  # fmt: skip
         arrays: dict[str, array] = {}

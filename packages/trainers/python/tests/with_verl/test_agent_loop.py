@@ -174,7 +174,7 @@ class AgentLoopTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(tags[f"{uid}_0_0"]["min_global_steps"], 3)
 
     async def test_a_result_that_would_harm_fails_the_group_and_is_refused(self) -> None:
-        wrong = {"rows": [{"agent": "main", "promptLength": 2, "length": 99, "minVersion": 1, "maxVersion": 1, "turns": [], "reward": 1}]}
+        wrong = {"rows": [{"agent": "main", "trajectory": "main", "promptLength": 2, "length": 99, "minVersion": 1, "maxVersion": 1, "turns": [], "reward": 1}]}
         _, status, tags, _ = await self.generate("train", lambda: self.play(**wrong))
         self.assertEqual((status, tags), ("failure", {}))
         self.assertEqual((await self.peer.hear("refused")).header["error"]["code"], "RESULT_INVALID")
@@ -220,7 +220,7 @@ class AgentLoopTest(unittest.IsolatedAsyncioTestCase):
         for id, (answer, code, retryable) in enumerate(cases):
             self.client.answer = answer
             sampling = {"temperature": 1.0, "topP": 1.0, "topK": 0, "maxTokens": 4, "stop": []}
-            await peer.say({"type": "generate", "id": id, "key": submit.header["key"], "agent": "a", "turn": 0, "sampling": sampling}, {"promptIds": int32([1])})
+            await peer.say({"type": "generate", "id": id, "key": submit.header["key"], "agent": "a", "trajectory": "a", "turn": 0, "sampling": sampling}, {"promptIds": int32([1])})
             error = (await peer.hear("generate-failed")).header["error"]
             self.assertEqual((error["code"], error["retryable"]), (code, retryable))
         finishes = [
@@ -231,7 +231,7 @@ class AgentLoopTest(unittest.IsolatedAsyncioTestCase):
         ]
         for id, (ids, logprobs, reason, finish) in enumerate(finishes, start=10):
             self.client.answer = TokenOutput(token_ids=ids, log_probs=logprobs, stop_reason=reason, extra_fields={"global_steps": None})
-            await peer.say({"type": "generate", "id": id, "key": submit.header["key"], "agent": "a", "turn": 0, "sampling": sampling}, {"promptIds": int32([1])})
+            await peer.say({"type": "generate", "id": id, "key": submit.header["key"], "agent": "a", "trajectory": "a", "turn": 0, "sampling": sampling}, {"promptIds": int32([1])})
             frame = await peer.hear("generated")
             self.assertEqual((frame.header["finish"], frame.header["maxVersion"], frame.arrays["ids"].tolist()), (finish, 2, ids))
         task.cancel()

@@ -14,9 +14,10 @@ const keyOf = (incarnation: string, step: number, uid: string, sample = 0, parti
 /** An episode of one turn of `tokens`. */
 function episodeOf(rollout: string, tokens: number, { reward = 1, stopReason = 'completed' as StopReason, attempt = 0 } = {}): Episode {
   const turn: Turn = {
-    version: 1,
+    version: 2,
     index: 0,
     agent: 'a',
+    trajectory: 'a',
     attempt,
     parent: null,
     promptTokenIds: Int32Array.of(1, 2),
@@ -35,15 +36,14 @@ function episodeOf(rollout: string, tokens: number, { reward = 1, stopReason = '
     sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 99, stop: [], seed: 0 },
   }
   return {
-    version: 1,
+    version: 2,
     rollout,
     attempt,
     taskId: 't',
     group: 'g',
     sample: 0,
     split: 'train',
-    trajectories: [{ version: 1, agent: 'a', policy: 'model', trainable: true, turns: [turn] }],
-    edges: [],
+    trajectories: [{ version: 2, id: 'a', agent: 'a', policy: 'model', trainable: true, startedBy: [], timing: null, turns: [turn] }],
     toolCalls: [],
     answer: 'x',
     messages: [],
@@ -296,6 +296,7 @@ it('tells the agents of a swarm apart where a trainer takes the row of one of th
     const turns = trajectories[0]!.turns.map((turn) => ({
       ...turn,
       agent: 'b',
+      trajectory: 'b',
       timing: { startedAt: 2, endedAt: 3 },
       completionTokenIds: new Int32Array(3).fill(4),
       rolloutLogprobs: new Float32Array(3).fill(-1),

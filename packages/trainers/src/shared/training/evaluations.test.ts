@@ -19,8 +19,8 @@ test('of a step that two starts evaluated the later one counts, and a rollout wi
     const request: RolloutRequest = { version: 1, key, task, ...place, step: 5, policy: 'policy', sampling, limits: {} }
     await store.begin(request)
     const outcome = { answer: null, messages: [], scores: {}, reward, stopReason: 'completed' as const }
-    const record = { trajectories: [], edges: [], toolCalls: [], timing: { startedAt: 1, endedAt: 2 } }
-    const episode: Episode = { version: 1, rollout: key, attempt: 0, taskId: task.id, ...place, ...record, ...outcome }
+    const record = { trajectories: [], toolCalls: [], timing: { startedAt: 1, endedAt: 2 } }
+    const episode: Episode = { version: 2, rollout: key, attempt: 0, taskId: task.id, ...place, ...record, ...outcome }
     if (isEnded) await store.finish(episode)
   }
   try {

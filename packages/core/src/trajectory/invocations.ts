@@ -1,0 +1,130 @@
+import type { PolicyEndpoint } from '../contracts/agent-program.ts'
+import type { InvocationRecord } from '../protocol/attempt.ts'
+import type { InvocationStart, Trajectory } from '../protocol/episode.ts'
+
+/** A place of an invocation, as a URL carries it. */
+export const invocationPlace = /^[A-Za-z0-9._:-]{1,256}$/
+
+/** Most invocations of one attempt. */
+export const maxInvocations = 1024
+
+/** The place of the invocation that call `call` of turn `turn` asks for. The caller stands in it by the number of its agent in the program. */
+export function placeOfCall(caller: { readonly agent: number; readonly place: string }, turn: number, call: number): string {
+  return `${caller.agent}${caller.place && `:${caller.place}`}.${turn}.${call}`
+}
+
+/**
+ * The id of an agent's invocation: the agent's name, for its first one (`place` is ''). Else the place follows, with agents by name:
+ * `planner:2` is the second start of `planner`, and `reader:planner.0.1` was asked for by call 1 of turn 0 of `planner`.
+ */
+export function invocationId(agents: readonly string[], agent: string, place: string): string {
+  return place === '' ? agent : `${agent}:${spellPlace(agents, place)}`
+}
+
+function spellPlace(agents: readonly string[], place: string): string {
+  const [, number, callerPlace = '', call] = /^(\d+)(?::(.+))?\.(\d+\.\d+)$/.exec(place) ?? []
+  const caller = number === undefined ? undefined : agents[Number(number)]
+  return caller === undefined ? place : `${invocationId(agents, caller, callerPlace)}.${call}`
+}
+
+/** The endpoint of an invocation: the place stands in the URL. Endpoints that are not a gateway's stay as they are. */
+export function invocationEndpoint(endpoint: PolicyEndpoint, place: string): PolicyEndpoint {
+  return place === '' ? endpoint : { ...endpoint, baseUrl: endpoint.baseUrl.replace(/(\/r\/[^/]+)\/v1$/, `$1/~${place}/v1`) }
+}
+
+/** Orders ids as text, and the numbers in them as numbers. */
+export function compareIds(a: string, b: string): number {
+  const [left, right] = [a, b].map((id) => id.split(/(\d+)/)) as [string[], string[]]
+  for (const [i, part] of left.entries()) {
+    const other = right[i]
+    if (other === undefined) return 1
+    if (part === other) continue
+    return i % 2 === 1 ? Number(part) - Number(other) : part < other ? -1 : 1
+  }
+  return left.length - right.length
+}
+
+/** Trajectories in the order of an episode: by the place of their agent in the program, then by id. */
+export function orderTrajectories(trajectories: readonly Trajectory[], agents: readonly string[]): Trajectory[] {
+  return trajectories.toSorted((a, b) => agents.indexOf(a.agent) - agents.indexOf(b.agent) || compareIds(a.id, b.id))
+}
+
+/**
+ * The trajectories of an attempt, from the turns that the gateway recorded and what the agent's side says of its invocations. An invocation
+ * that never called the gateway has a trajectory without turns.
+ */
+export function linkInvocations(recorded: readonly Trajectory[], invocations: readonly InvocationRecord[]): Trajectory[] {
+  const records = new Map(invocations.map((invocation) => [invocation.id, invocation]))
+  const known = new Set(recorded.map(({ id }) => id))
+  const silent = invocations.flatMap(({ id, agent }): Trajectory[] => {
+    const first = recorded.find((trajectory) => trajectory.agent === agent)
+    return known.has(id) || !first ? [] : [{ ...first, id, turns: [] }]
+  })
+  const all = [...recorded, ...silent]
+  const callers = new Map(
+    all.flatMap(({ id, turns }) =>
+      turns.flatMap(({ index, toolCalls }) => toolCalls.map((call) => [call.id, { trajectory: id, turn: index }])),
+    ),
+  )
+  const lastTurn = (id: string) => all.find((trajectory) => trajectory.id === id)?.turns.at(-1)?.index ?? null
+  const linked = all.map((trajectory) => {
+    const { startedBy = [], timing = null } = records.get(trajectory.id) ?? {}
+    const starts = startedBy.flatMap(({ trajectory: caller, toolCall }): InvocationStart[] => {
+      const asked = toolCall === null ? undefined : callers.get(toolCall)
+      if (asked && (caller === null || caller === asked.trajectory)) return [{ ...asked, toolCall }]
+      return caller === null ? [] : [{ trajectory: caller, turn: toolCall === null ? lastTurn(caller) : null, toolCall }]
+    })
+    return { ...trajectory, startedBy: starts, timing: timing ?? spanOf(trajectory) }
+  })
+  return orderTrajectories(linked, [...new Set(recorded.map(({ agent }) => agent))])
+}
+
+function spanOf({ turns }: Trajectory): Trajectory['timing'] {
+  if (turns.length === 0) return null
+  return {
+    startedAt: Math.min(...turns.map(({ timing }) => timing.startedAt)),
+    endedAt: Math.max(...turns.map(({ timing }) => timing.endedAt)),
+  }
+}
+
+/**
+ * The invocations whose answer is that of the program: no tool call asked for them, and they handed their answer on to nobody. There is one,
+ * unless a program declares several agents and says nothing of who starts whom.
+ */
+export function answering(trajectories: readonly Trajectory[]): Trajectory[] {
+  const handedOn = new Set(
+    trajectories.flatMap(({ startedBy }) => startedBy.flatMap(({ trajectory, toolCall }) => (toolCall === null ? [trajectory] : []))),
+  )
+  const worked = trajectories.filter(
+    ({ id, turns, startedBy }) => turns.length > 0 && !handedOn.has(id) && startedBy.every(({ toolCall }) => toolCall === null),
+  )
+  return worked.length > 0 ? worked : trajectories.filter(({ turns }) => turns.length > 0)
+}
+
+/**
+ * Whether an invocation that did not come to its answer worked at the same time as another one that neither started it nor was started by
+ * it, or whether two calls of one invocation were under way at once.
+ */
+export function cutSideBySide(trajectories: readonly Trajectory[], answered: ReadonlySet<string>): boolean {
+  const byId = new Map(trajectories.map((trajectory) => [trajectory.id, trajectory]))
+  const callersOf = (id: string, found = new Set<string>()): Set<string> => {
+    for (const { trajectory } of byId.get(id)?.startedBy ?? []) {
+      if (found.has(trajectory)) continue
+      found.add(trajectory)
+      callersOf(trajectory, found)
+    }
+    return found
+  }
+  const areSideBySide = (a: Trajectory, b: Trajectory): boolean =>
+    a !== b && overlap(a.timing, b.timing) && !callersOf(a.id).has(b.id) && !callersOf(b.id).has(a.id)
+  return (
+    trajectories.some((cut) => !answered.has(cut.id) && trajectories.some((other) => areSideBySide(cut, other))) ||
+    trajectories.some(({ turns }) => {
+      const inTime = turns.map(({ timing }) => timing).sort((a, b) => a.startedAt - b.startedAt)
+      return inTime.some((timing, i) => overlap(timing, inTime[i + 1] ?? null))
+    })
+  )
+}
+
+const overlap = (a: Trajectory['timing'], b: Trajectory['timing']): boolean =>
+  a !== null && b !== null && a.startedAt < b.endedAt && b.startedAt < a.endedAt
