@@ -153,8 +153,9 @@ function createAgentState(
 }
 
 /** The state of the invocation at `place` of an agent, made at its first call. Throws AGENT_LIMIT beyond `maxInvocations` of one attempt. */
-export function stateAt({ agents, request }: SessionState, first: AgentState, place: string): AgentState {
+export function stateAt(session: SessionState, first: AgentState, place: string): AgentState {
   if (place === '') return first
+  const { agents, request } = session
   const { name, trainable, home, fixed, now } = first
   const id = invocationId(
     request.agents.map((agent) => agent.name),
@@ -165,7 +166,8 @@ export function stateAt({ agents, request }: SessionState, first: AgentState, pl
   if (known) return known
   if (agents.size >= maxInvocations) {
     const message = `Rollout "${request.rollout}" has ${maxInvocations} invocations of agents, which is the most; make its agents ask each other less often.`
-    throw new TrainError('AGENT_LIMIT', message, { details: { stopReason: 'turn-limit' } })
+    session.failure ??= new TrainError('AGENT_LIMIT', message, { details: { stopReason: 'turn-limit' } })
+    throw session.failure
   }
   const state = createAgentState(request, id, { name, trainable, home, fixed, now })
   agents.set(id, state)

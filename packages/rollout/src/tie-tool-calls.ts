@@ -1,13 +1,18 @@
 import type { ExecutedToolCall, ToolCallRecord, Trajectory } from '@aworld-train/core'
 
-/** The tool calls of an attempt with the turns that asked for them. */
+/**
+ * The tool calls of an attempt with the turns that asked for them, in the order in which the trajectories ask for them. Calls that no turn
+ * asked for are behind the others, in the order in which they began.
+ */
 export function tieToolCalls(calls: readonly ExecutedToolCall[], trajectories: readonly Trajectory[]): ToolCallRecord[] {
   const sampled = sampledCalls(trajectories)
-  return calls.map((call, index) => {
+  const tied = calls.map((call, index) => {
     const match = takeMatch(sampled, call)
     const { agent, trajectory, ...rest } = call
-    return { agent, trajectory, turn: match?.turn ?? null, ...rest, id: call.id ?? match?.id ?? `call-${index + 1}` }
+    const record = { agent, trajectory, turn: match?.turn ?? null, ...rest, id: call.id ?? match?.id ?? `call-${index + 1}` }
+    return { record, place: match ? sampled.indexOf(match) : sampled.length }
   })
+  return tied.sort((a, b) => a.place - b.place).map(({ record }) => record)
 }
 
 interface SampledCall {

@@ -28,7 +28,7 @@ test('a row is there from the queue to the result', async () => {
   expect(running?.waitMs).toMatchObject({ queue: running!.startedAt! - queued!.queuedAt, engine: 40 })
   expect(store.turnsOf('a')).toEqual({
     attempt: 0,
-    agents: new Map([['agent', [{ ...first, timing: { startedAt: 1, endedAt: 41 }, cost: 0.5 }]]]),
+    trajectories: new Map([['agent', [{ ...first, timing: { startedAt: 1, endedAt: 41 }, cost: 0.5 }]]]),
   })
   const from = running!.startedAt!
   const turns = [first!, second!].map((turn, index) => ({
