@@ -16,7 +16,8 @@ class Row:
     """Tokens of one branch: the response begins with its first sampled token, and mask 1 is what this row trains.
 
     `response_ids`, `response_mask` and `response_logprobs` have one length. Versions are those of the weights that sampled, None
-    where the service says none; `reward` is None where the trainer scores, or the rollout failed.
+    where the service says none; `reward` is None where the trainer scores, or the rollout failed. `trajectory` is the id of the invocation,
+    empty for a row that stands for a rollout without one.
     """
 
     agent: str
@@ -27,7 +28,7 @@ class Row:
     reward: float | None
     min_version: int | None
     max_version: int | None
-    trajectory: str
+    trajectory: str = ""
 
 
 def failure_of(result: Frame) -> ChannelError | None:
