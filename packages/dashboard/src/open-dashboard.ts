@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { basename, resolve } from 'node:path'
@@ -6,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { toTrainError } from '@aworld-train/core'
 import { createBearerCheck, discardBody, openHttpServer, requestUrl } from '@aworld-train/http'
 import type { EventPage } from '@aworld-train/store'
+import { randomToken } from '@aworld-train/training'
 import { addressOfRuns } from './address-of-runs.ts'
 import { type FolderClient, openFolder } from './folder-client.ts'
 import { listRun, runsBelow } from './list-runs.ts'
@@ -45,7 +45,7 @@ const guards = {
 /** Serves runs to a browser on this machine, read-only, on loopback, to anyone with the token. Rejects with GATEWAY_PORT_IN_USE. */
 export async function openDashboard({ runs = [], below, port = 0 }: DashboardOptions): Promise<OpenDashboard> {
   const page = readPageFiles()
-  const token = randomBytes(24).toString('base64url')
+  const token = randomToken()
   const isAllowed = createBearerCheck(token)
   const paths = new Map<string, string>()
   const clients = new Map<string, Promise<FolderClient>>()

@@ -1,11 +1,11 @@
-export { openAgentSide, type ServedAgentSide, serveAgentSide } from './agent-side/agent-side.ts'
+export { openAgentSide, runnerSettings, type ServedAgentSide, serveAgentSide } from './agent-side/agent-side.ts'
 export { checkAgentSide } from './agent-side/check-agent-side.ts'
 export { policyName } from './agent-side/check-models.ts'
 export { countCalls } from './agent-side/count-calls.ts'
 export { describeAgents } from './agent-side/describe-agents.ts'
 export { toFrozenRoutes } from './agent-side/frozen-routes.ts'
 export { openPolicyGateway, type PolicyGatewayOptions, routeSettings } from './agent-side/policy-gateway.ts'
-export { readTls } from './agent-side/read-tls.ts'
+export { readListener } from './agent-side/read-listener.ts'
 export { openRolloutParts, type RolloutParts } from './agent-side/rollout-parts.ts'
 export { openTrainingSide, type TrainingSide } from './agent-side/training-side.ts'
 export { callSettingsOf } from './config/call-settings.ts'
@@ -24,7 +24,7 @@ export {
   readLocalConfig,
   type TranslatedKeys,
 } from './config/parse-local-config.ts'
-export { readSecret, Secret } from './config/secret.ts'
+export { randomToken, readSecret, readToken, Secret } from './config/secret.ts'
 export type * from './config/setting-name.ts'
 export { TrainerSettings, watchdogTimeoutMs } from './config/trainer-settings.ts'
 export * from './config/trainer-source.ts'
@@ -48,9 +48,8 @@ export { concurrencyOf, isExternal, isInProcess, localEngine } from './executor/
 export {
   type Launchers,
   openExecutor,
-  openWorkerPool,
+  openWorkers,
   type StartedWorkerOptions,
-  startWorkers,
   workerCommand,
   workerVariables,
 } from './executor/open-executor.ts'
@@ -68,7 +67,7 @@ export {
   resolveSource,
 } from './inputs/named-dataset.ts'
 export { findLoss, passWarnings } from './inputs/named-loss.ts'
-export { createNamedReward, findReward, type NamedReward, tryReward } from './inputs/named-reward.ts'
+export { createNamedReward, findReward, type NamedReward, rewardOfPath, tryReward } from './inputs/named-reward.ts'
 export { raiseFindings } from './inputs/raise-findings.ts'
 export type { TrainingPlan } from './inputs/training-plan.ts'
 export { runWarmUp, type WarmUp, type WarmUpRequest } from './inputs/warm-up.ts'

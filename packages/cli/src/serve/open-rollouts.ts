@@ -1,32 +1,29 @@
 import { join, resolve } from 'node:path'
-import { displayPath, fileBelow } from '@aworld-train/core'
+import { displayPath, fileBelow, type RunEvent } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
-import { registerWorkerMetrics } from '@aworld-train/rollout'
 import { openRunStore } from '@aworld-train/store'
 import {
   checkExecutor,
-  concurrencyOf,
-  createReward,
+  createNamedReward,
   isExternal,
-  isInProcess,
   kindOf,
   openRolloutParts,
-  openWorkerPool,
-  readSecret,
-  readTls,
+  openWorkers,
+  readListener,
+  readToken,
   requireDataset,
+  rewardOfPath,
+  runnerSettings,
   type ServedAgentSide,
   serveAgentSide,
   solutionText,
-  startWorkers,
   toChannelTask,
   toLimits,
   watchHealth,
 } from '@aworld-train/training'
 import { createEnvironment, launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 import type { ServedModel } from './open-models.ts'
-import { randomToken } from './random-token.ts'
 import type { ServeConfig } from './serve-config.ts'
 
 export interface OpenRolloutsOptions {
@@ -46,9 +43,8 @@ export interface OpenedRollouts extends Pick<ServedAgentSide, 'service' | 'serve
   /** `null` if the configuration has no rollouts. */
   readonly token: string | null
   readonly agents: readonly string[]
-  /** Whether workers are waited for or were started; `null` if agents run in this process. */
-  readonly workers: 'external' | 'started' | null
-  readonly workerToken: string
+  /** The token of workers; `null` if agents run in this process. */
+  readonly workerToken: string | null
   /** The run that keeps finished rollouts. */
   readonly path: string
 }
@@ -61,19 +57,15 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const agent = await loadAgent(settings.agent, directory)
   const { program, directory: agentDirectory } = agent
   const { baseDirectory, ...environmentLimits } = config.environment
-  const { path: rewardPath, name: rewardName, input: rewardInput, unfinished, ...rewardLimits } = config.reward
-  const { executor } = config
-  const inProcess = isInProcess(executor)
-  const executorParts = { settings: executor, agent, engines: launcherEngines, directory }
-  const startsWorkers = !inProcess && !isExternal(executor)
-  if (startsWorkers) await checkExecutor({ ...executorParts, listeners: { gateway: config.gateway, rollouts: settings } })
+  const executor = { settings: config.executor, agent, engines: launcherEngines, directory }
+  // Workers that somebody else starts may connect with a token that is printed.
+  if (!isExternal(config.executor)) await checkExecutor({ ...executor, listeners: { gateway: config.gateway, rollouts: settings } })
   const toolDirectory = baseDirectory === null ? agentDirectory : resolve(directory, baseDirectory)
   const parts = await openRolloutParts(stack, {
     createEnvironment: () => createEnvironment({ baseDirectory: toolDirectory, ...environmentLimits }),
     async createReward() {
-      if (rewardPath === null) return null
-      const source = rewardName === null ? rewardPath : `${rewardPath}#${rewardName}`
-      return await createReward(source, { baseDirectory: directory, rewardInput, ...rewardLimits })
+      const reward = rewardOfPath(config.reward, directory)
+      return reward && (await createNamedReward(reward, config.reward))
     },
   })
   const dataset = settings.answers === null ? null : await requireDataset(resolve(directory, settings.answers))
@@ -93,28 +85,28 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   })
   stack.defer(() => store.appendEvent({ type: 'run-end', at: Date.now(), status: 'stopped' }))
   if (store.damage !== null) process.stderr.write(`${store.damage}\n`)
-  const token =
-    settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token', directory)
-  // Workers that are started here get it in their environment.
-  const workerToken = executor.token === null ? randomToken() : readSecret(executor.token, 'executor.token', directory)
+  const token = settings.token === null && isLoopback(settings.host) ? null : readToken(settings.token, 'rollouts.token', directory)
   const folders = settings.taskFiles.map((folder) => resolve(directory, folder))
   const fileOf = (path: string) => fileBelow(resolve(toolDirectory, path), folders)
-  const warnOf = ({ message }: { readonly message: string }) => void process.stderr.write(`${message}\n`)
-  const pool = openWorkerPool(stack, { settings: executor, agent, environment: environmentLimits, fileOf, onWarning: warnOf })
+  const emit = (event: RunEvent) => {
+    store.appendEvent(event)
+    if (event.type === 'warning-raised') process.stderr.write(`${event.message}\n`)
+  }
+  const onWarning = ({ code, message }: { readonly code: string; readonly message: string }) =>
+    emit({ type: 'warning-raised', at: Date.now(), code, message })
+  const workers = openWorkers(stack, { ...executor, entry: workerEntry, environment: environmentLimits, fileOf, onWarning })
   const { maxQueuedBytes, ...serverLimits } = settings.limits
   const { maxResponseTokens, ...ofTraining } = config.limits
   const limits = { ...toLimits(ofTraining), ...(maxResponseTokens !== null && { maxResponseTokens }) }
   const { service, server, ...side } = await serveAgentSide(stack, {
     ...parts,
-    scoreUnfinished: unfinished,
+    ...runnerSettings({ ...config, concurrency: settings.concurrency }),
+    ...(workers && { workers: workers.pool }),
     program,
     baseDirectory: toolDirectory,
     gateway,
     store,
     answers: dataset && { source: settings.answers as string, byTask: dataset.answers },
-    concurrency: concurrencyOf(executor, settings.concurrency),
-    maxLosses: executor.maxLosses,
-    ...(pool && { workers: pool }),
     retries: settings.retries,
     limits,
     onEvent: (event) => store.appendEvent(event),
@@ -126,41 +118,28 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
         const found = toChannelTask(row, context)
         return { ...found, kind: kindOf(found.task, config.evaluation.kindKey) }
       },
-      solution: (episode) => solutionText(episode, rewardInput),
+      solution: (episode) => solutionText(episode, config.reward.input),
       rows: channel.settings.rows,
       incompleteEpisodes: channel.settings.incompleteEpisodes,
       rolloutTimeoutMs: channel.settings.rolloutTimeoutMs ?? limits.timeoutMs ?? null,
       graceMs: channel.settings.graceMs,
       maxCompletionTokens: channel.settings.maxCompletionTokens,
-      onWarning: warnOf,
+      onWarning,
     },
     server: {
-      host: settings.host,
+      ...readListener(settings, directory),
       port: settings.port,
-      tls: readTls(settings.tls, directory),
-      insecure: settings.insecure,
       allowedHosts: [...settings.allowedHosts, ...(settings.publicUrl === null ? [] : [new URL(settings.publicUrl).hostname])],
       ...(token !== null && { token }),
-      ...(pool && { workers: { pool, token: workerToken } }),
+      ...(workers && { workers }),
       limits: serverLimits,
     },
   })
-  if (pool) registerWorkerMetrics(gateway.registry, () => side.runner.workers.rows())
   watchHealth(stack, {
     store,
     sources: { gateway, ...side, engines: Object.fromEntries(engines) },
-    emit(event) {
-      store.appendEvent(event)
-      if (event.type === 'warning-raised') warnOf(event)
-    },
+    emit,
   })
-  if (pool && startsWorkers)
-    await startWorkers(
-      stack,
-      { ...executorParts, entry: workerEntry, onWarning: warnOf },
-      { url: settings.publicUrl ?? server.url, token: workerToken },
-      pool,
-    )
-  const workers = inProcess ? null : isExternal(executor) ? 'external' : 'started'
-  return { service, server, token, workerToken, agents, path, workers }
+  await workers?.start(settings.publicUrl ?? server.url)
+  return { service, server, token, workerToken: workers?.token ?? null, agents, path }
 }

@@ -2,13 +2,12 @@ import { dirname, join, resolve } from 'node:path'
 import { channelPath, defaultAttemptMs, errorMessage, type FixedAddress, type PolicySession, TrainError } from '@aworld-train/core'
 import { openDashboard } from '@aworld-train/dashboard'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
-import { callSettingsOf, readSecret, readTls, workerCommand } from '@aworld-train/training'
+import { callSettingsOf, isExternal, readListener, readToken, workerCommand } from '@aworld-train/training'
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { openModels, type ServedModel } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
 import { ownRecording } from './own-recording.ts'
 import { limitRows, toTable } from './print-table.ts'
-import { randomToken } from './random-token.ts'
 import { readClientKey, readServeConfig } from './read-serve-config.ts'
 import type { ServeConfig } from './serve-config.ts'
 
@@ -46,7 +45,7 @@ async function openGateway(
   adminToken: string,
   turns: TurnLog | null,
 ) {
-  const { host, port, tls, insecure, allowedHosts, publicUrl, limits } = config.gateway
+  const { port, allowedHosts, limits } = config.gateway
   const { maxSessions, maxKeptBytes, ...http } = limits
   return await createGateway({
     models: Object.fromEntries(models.map(({ name, route }) => [name, route])),
@@ -54,12 +53,9 @@ async function openGateway(
     aliases: config.aliases,
     seed: config.seed,
     ...callSettingsOf(config.gateway),
-    host,
+    ...readListener(config.gateway, directory),
     port,
-    tls: readTls(tls, directory),
-    insecure,
     allowedHosts,
-    ...(publicUrl !== null && { publicUrl }),
     limits: http,
     admin: {
       token: adminToken,
@@ -126,11 +122,10 @@ function describe({ config, models, gateway, adminToken, clients, rollouts, watc
     if (models.some(({ channel }) => channel)) rows.push(['channel', `${server.url.replace(/^http/, 'ws')}${channelPath}`])
     const { executor } = config
     const { publicUrl, agent } = config.rollouts!
-    if (rollouts.workers === 'external') {
+    if (workerToken !== null && isExternal(executor)) {
       const { command, variable } = workerCommand(executor, { url: publicUrl ?? server.url, agent })
       rows.push(['workers', command], ['', `${variable} is ${executor.token === null ? workerToken : 'the configured token of workers'}`])
-    }
-    if (rollouts.workers === 'started')
+    } else if (workerToken !== null)
       rows.push(['workers', `${executor.workerNum ?? 1} x ${executor.slots} slots, started by ${executor.cls ?? executor.engineName}`])
     rows.push([
       'token',
@@ -192,8 +187,7 @@ export async function runServer({ file, dashboard = false, signal, write }: RunS
   const recording = config.recording === null ? null : resolve(directory, config.recording)
   if (recording !== null) stack.adopt(await ownRecording(recording), (each) => each.release())
   const turns = recording === null ? null : stack.adopt(await openTurnLog(join(recording, 'turns.jsonl')), (each) => each.close())
-  const adminToken =
-    config.gateway.adminToken === null ? randomToken() : readSecret(config.gateway.adminToken, 'gateway.adminToken', directory)
+  const adminToken = readToken(config.gateway.adminToken, 'gateway.adminToken', directory)
   const address = readAddress(config, adminToken, directory)
   const models = await openModels({ config, directory, recording, stack })
   const gateway = stack.adopt(await openGateway(config, models, directory, adminToken, turns), (each) => each.close())

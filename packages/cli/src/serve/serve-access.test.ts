@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chatMlTemplate } from '@aworld-train/chat'
 import { createRolloutClient, runWorker } from '@aworld-train/rollout'
+import { readEvents } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 import { expect, onTestFinished, test } from 'vitest'
 import { createToyVllm } from '../../../engines/src/remote/testing/vllm-server.ts'
@@ -80,9 +81,9 @@ test('without such folders a task names no files', async () => {
   await expect(client.submit(request('a', 'data/table.csv'))).rejects.toMatchObject(refused('data/table.csv'))
 })
 
-test('workers have a token of their own, which the printed command names', async () => {
-  const { text, url } = await startServe({}, { executor: { engineName: 'external' } })
-  const [, variable, token] = /^workers .* --token-env (\w+)\n +\1 is (\S+)$/m.exec(text)!
+test('workers have a token of their own, which the printed command names, and one that is refused stands in the run', async () => {
+  const { directory, text, url } = await startServe({}, { executor: { engineName: 'external' } })
+  const [, variable, token] = /^workers .* --token-env (\w+)\n +\1 is ([\w-]{43})$/m.exec(text)!
   expect(variable).toBe('AWORLD_TRAIN_WORKER_TOKEN')
   const worker = (bearer: string) =>
     runWorker({
@@ -97,6 +98,9 @@ test('workers have a token of their own, which the printed command names', async
   await expect(worker('wrong')).rejects.toMatchObject({ code: 'SERVICE_UNAUTHORIZED' })
   await expect(worker(token!)).rejects.toMatchObject({ code: 'WORKER_AGENT' })
   expect(await fetch(`${url}/v1/files/${'0'.repeat(64)}`)).toMatchObject({ status: 401 })
+  await expect
+    .poll(async () => (await readEvents(join(directory, 'recorded', 'rollouts'))).events.map(({ event }) => event), { timeout: 30_000 })
+    .toContainEqual(expect.objectContaining({ type: 'warning-raised', code: 'WORKER_AGENT' }))
 })
 
 test('one token for clients and workers is refused', async () => {

@@ -7,6 +7,7 @@ import {
   type SubmissionStore,
   TrainError,
 } from '@aworld-train/core'
+import type { Gateway } from '@aworld-train/gateway'
 import {
   type ChannelServer,
   type ChannelServerOptions,
@@ -21,7 +22,10 @@ import {
   type RolloutServerOptions,
   type RolloutService,
   type RolloutServiceLimits,
+  registerWorkerMetrics,
 } from '@aworld-train/rollout'
+import type { LocalConfig } from '../config/local-config.ts'
+import { concurrencyOf } from '../executor/find-launcher.ts'
 
 /** Answers that are known before a rollout is submitted. */
 export interface KnownAnswers {
@@ -33,10 +37,26 @@ export interface KnownAnswers {
 export interface AgentSideOptions extends Omit<RolloutRunnerOptions, 'answerKey' | 'onEvent'> {
   /** The program of an Agent or a Swarm may hold connections; they are closed with the runner. */
   readonly program: RolloutRunnerOptions['program'] & { close?(): Promise<void> }
+  /** It also shows the metrics of workers. */
+  readonly gateway: RolloutRunnerOptions['gateway'] & Pick<Gateway, 'registry'>
   /** `null` where no answers are known. */
   readonly answers: KnownAnswers | null
   readonly onEvent: (event: RunEvent) => void
 }
+
+/** The settings of a configuration for the runner of rollouts. */
+export const runnerSettings = ({
+  executor,
+  reward,
+  concurrency,
+}: Pick<LocalConfig, 'executor' | 'reward' | 'concurrency'>): Pick<
+  RolloutRunnerOptions,
+  'scoreUnfinished' | 'concurrency' | 'maxLosses'
+> => ({
+  scoreUnfinished: reward.unfinished,
+  concurrency: concurrencyOf(executor, concurrency),
+  maxLosses: executor.maxLosses,
+})
 
 /** Opens the runner of an agent's rollouts in its environment; `stack` closes it. */
 export function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOptions): InProcessRolloutRunner {
@@ -127,11 +147,13 @@ const noAnswer = (taskId: string): AnswerKey => ({ version: 1, taskId, groundTru
 
 /** Creates the runner. The answer to a task comes from `answerOf`, or from `answers` where that has none. */
 function createRunner({ answers, ...options }: AgentSideOptions, answerOf: (taskId: string) => AnswerKey): InProcessRolloutRunner {
-  return createRolloutRunner({
+  const runner = createRolloutRunner({
     ...options,
     answerKey(taskId) {
       const answer = answerOf(taskId)
       return answer.groundTruth === null ? (answers?.byTask.get(taskId) ?? answer) : answer
     },
   })
+  if (options.workers) registerWorkerMetrics(options.gateway.registry, () => runner.workers.rows())
+  return runner
 }

@@ -1,14 +1,12 @@
 import type { AgentProgram, RunEvent } from '@aworld-train/core'
-import { createGateway, type Gateway, type GatewayOptions, type TokenRoute } from '@aworld-train/gateway'
+import { createGateway, type Gateway, type TokenRoute } from '@aworld-train/gateway'
 import type { Registry } from 'prom-client'
 import { type CallSettings, callSettingsOf } from '../config/call-settings.ts'
 import type { FrozenModelSettings } from '../config/frozen-model.ts'
 import type { LocalConfig } from '../config/local-config.ts'
 import { checkModels } from './check-models.ts'
 import { toFrozenRoutes } from './frozen-routes.ts'
-
-/** The address that a gateway of a training listens on, and the one that others reach it by. */
-export type Listener = Pick<GatewayOptions, 'host' | 'tls' | 'insecure' | 'publicUrl'>
+import type { Listener } from './read-listener.ts'
 
 export interface PolicyGatewayOptions {
   /** The policy, and the name that agents know it by. */

@@ -1,13 +1,12 @@
 import type { Environment } from '@aworld-train/core'
 import type { Gateway, TokenRoute } from '@aworld-train/gateway'
-import { type InProcessRolloutRunner, registerWorkerMetrics } from '@aworld-train/rollout'
+import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { LocalConfig } from '../config/local-config.ts'
-import { concurrencyOf } from '../executor/find-launcher.ts'
 import { type Launchers, openExecutor } from '../executor/open-executor.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
-import type { AgentSideOptions } from './agent-side.ts'
-import { type Listener, openPolicyGateway, type PolicyGatewayOptions, routeSettings } from './policy-gateway.ts'
-import { readTls } from './read-tls.ts'
+import { type AgentSideOptions, runnerSettings } from './agent-side.ts'
+import { openPolicyGateway, type PolicyGatewayOptions, routeSettings } from './policy-gateway.ts'
+import { readListener } from './read-listener.ts'
 import type { RolloutParts } from './rollout-parts.ts'
 
 /** The settings for everything between a policy and its agents. */
@@ -52,7 +51,6 @@ export async function openTrainingSide<Runner extends { readonly runner: InProce
 ): Promise<Runner & TrainingSide> {
   const { settings, policy, name, seed, port, registry, configDirectory, agentDirectory, elsewhere, onWorkersFailed } = options
   const { program, environment, reward, store, answers, limits, onEvent } = options
-  const { executor, concurrency } = settings
   const listener = elsewhere ? readListener(settings.gateway, configDirectory) : undefined
   const gateway = await openPolicyGateway(stack, {
     policy: { kind: 'token', ...policy, ...routeSettings(settings) },
@@ -71,7 +69,7 @@ export async function openTrainingSide<Runner extends { readonly runner: InProce
     elsewhere &&
     (await openExecutor(stack, {
       ...elsewhere,
-      settings: executor,
+      settings: settings.executor,
       directory: configDirectory,
       listener,
       onWarning: ({ code, message }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message }),
@@ -80,26 +78,15 @@ export async function openTrainingSide<Runner extends { readonly runner: InProce
   const opened = await openRunner({
     environment,
     reward,
-    scoreUnfinished: settings.reward.unfinished,
+    ...runnerSettings(settings),
     ...(workers && { workers }),
     program,
     baseDirectory: agentDirectory,
     gateway,
     store,
     answers,
-    concurrency: concurrencyOf(executor, concurrency),
-    maxLosses: executor.maxLosses,
     limits,
     onEvent,
   })
-  if (workers) registerWorkerMetrics(gateway.registry, () => opened.runner.workers.rows())
   return { ...opened, gateway, environment: workers ? null : environment }
 }
-
-/** Settings of the gateway's listener. Its files are found relative to `directory`. */
-const readListener = ({ host, tls, insecure, publicUrl }: LocalConfig['gateway'], directory: string): Listener => ({
-  host,
-  tls: readTls(tls, directory),
-  insecure,
-  ...(publicUrl !== null && { publicUrl }),
-})

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { errorMessage, TrainError } from '@aworld-train/core'
@@ -15,6 +16,13 @@ export function readSecret(secret: Secret, what: string, directory: string): str
   if (value) return value
   throw new TrainError('CONFIG_INVALID', `${what} is to be read from ${secret.env}, which is not set; set it, or name another variable.`)
 }
+
+/** Makes a bearer token of 256 random bits. */
+export const randomToken = (): string => randomBytes(32).toString('base64url')
+
+/** Reads a token of the configuration, or makes a random one if the configuration has none. */
+export const readToken = (token: Secret | null, what: string, directory: string): string =>
+  token === null ? randomToken() : readSecret(token, what, directory)
 
 function readSecretFile(file: string, what: string): string {
   try {

@@ -1,10 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { LauncherEngine } from '@aworld-train/core'
 import { createWorkerPool, createWorkerServer, type WorkerPool, type WorkerPoolOptions } from '@aworld-train/rollout'
-import type { Listener } from '../agent-side/policy-gateway.ts'
+import type { Listener } from '../agent-side/read-listener.ts'
 import type { ExecutorSettings } from '../config/executor-settings.ts'
-import { readSecret } from '../config/secret.ts'
+import { readToken } from '../config/secret.ts'
 import { agentIdentity } from '../inputs/agent-hash.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import { pathOf } from './check-executor.ts'
@@ -39,20 +38,48 @@ export interface StartWorkersOptions extends Launchers {
   readonly onWarning: (warning: { readonly code: string; readonly message: string }) => void
 }
 
-export interface CoordinatorAddress {
+/** The workers of an agent. */
+export interface Workers {
+  /** The pool for a server, to which workers connect. */
+  readonly pool: WorkerPool
+  /** The token that the server asks of workers. */
+  readonly token: string
+  /** Starts workers that connect to the server of the pool, unless somebody else starts them. */
+  start(url: string): Promise<void>
+}
+
+export interface OpenWorkersOptions extends StartWorkersOptions, Pick<WorkerPoolOptions, 'environment' | 'fileOf'> {}
+
+/** Opens the pool of an agent's workers; `stack` closes it. Returns `null` if agents run in this process. */
+export function openWorkers(stack: AsyncDisposableStack, options: OpenWorkersOptions): Workers | null {
+  const { settings, agent, directory, environment, fileOf, onWarning } = options
+  if (isInProcess(settings)) return null
+  const pool = stack.adopt(
+    createWorkerPool({ agent: agentIdentity(agent), limits: { graceMs: settings.graceMs }, environment, fileOf, onWarning }),
+    (each) => each.close(),
+  )
+  const token = readToken(settings.token, 'executor.token', directory)
+  return {
+    pool,
+    token,
+    async start(url) {
+      if (!isExternal(settings)) await startWorkers(stack, options, { url, token, pool })
+    },
+  }
+}
+
+interface Coordinator extends Pick<Workers, 'pool' | 'token'> {
   readonly url: string
-  readonly token: string | null
 }
 
 /**
  * Has the engine of the configuration start workers that connect to a coordinator; `stack` ends them. If it cannot start them, everything
- * that waits for `pool` fails.
+ * that waits for the pool fails.
  */
-export async function startWorkers(
+async function startWorkers(
   stack: AsyncDisposableStack,
   { settings, agent, engines, directory, entry, onWarning, onFailed }: StartWorkersOptions,
-  { url, token }: CoordinatorAddress,
-  pool: Pick<WorkerPool, 'exit' | 'fail'>,
+  { url, token, pool }: Coordinator,
 ): Promise<void> {
   const engine = await findLauncherEngine(settings, engines, directory)
   const path = pathOf(agent)
@@ -71,7 +98,7 @@ export async function startWorkers(
           ...(process.env['NODE_OPTIONS'] && { NODE_OPTIONS: process.env['NODE_OPTIONS'] }),
           ...launch.env,
           [workerVariables.options]: JSON.stringify(worker),
-          ...(token !== null && { [workerVariables.token]: token }),
+          [workerVariables.token]: token,
         },
       }
     },
@@ -92,16 +119,6 @@ export function workerCommand({ token }: ExecutorSettings, { url, agent }: { rea
   return { command: `aworld-train worker --coordinator ${url} --agent ${agent} --token-env ${variable}`, variable }
 }
 
-/** Opens the pool that the workers of an agent connect to; `stack` closes it. Returns `null` if agents run in this process. */
-export function openWorkerPool(
-  stack: AsyncDisposableStack,
-  { settings, agent, ...options }: Pick<StartWorkersOptions, 'settings' | 'agent'> & Omit<WorkerPoolOptions, 'agent' | 'limits'>,
-): WorkerPool | null {
-  if (isInProcess(settings)) return null
-  const pool = createWorkerPool({ ...options, agent: agentIdentity(agent), limits: { graceMs: settings.graceMs } })
-  return stack.adopt(pool, (each) => each.close())
-}
-
 export interface OpenExecutorOptions extends StartWorkersOptions {
   /** Address of the gateway and of the server that workers connect to. */
   readonly listener?: Listener | undefined
@@ -110,14 +127,14 @@ export interface OpenExecutorOptions extends StartWorkersOptions {
 /** Starts workers for an agent and resolves to their pool; `stack` ends them. Resolves to `null` if agents run in this process. */
 export async function openExecutor(stack: AsyncDisposableStack, options: OpenExecutorOptions): Promise<WorkerPool | null> {
   const { settings, agent, listener, onWarning } = options
-  const pool = openWorkerPool(stack, { settings, agent, fileOf: (path) => resolve(agent.directory, path), onWarning })
-  if (pool === null) return null
-  const token =
-    settings.token === null ? randomBytes(32).toString('base64url') : readSecret(settings.token, 'executor.token', options.directory)
+  const workers = openWorkers(stack, { ...options, fileOf: (path) => resolve(agent.directory, path) })
+  if (workers === null) return null
+  const { pool, token } = workers
   const server = stack.adopt(await createWorkerServer(pool, { token, port: settings.port, ...listener }), (each) => each.close())
   if (isExternal(settings)) {
     const { command } = workerCommand(settings, { url: server.url, agent: agent.module ?? pathOf(agent) })
     onWarning({ code: 'CONFIG_NOTE', message: `Start workers where you like: ${command}` })
-  } else await startWorkers(stack, options, { url: server.url, token }, pool)
+  }
+  await workers.start(server.url)
   return pool
 }

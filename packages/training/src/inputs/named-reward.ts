@@ -9,12 +9,12 @@ export interface NamedReward {
   readonly directory: string
 }
 
-export interface RewardNames {
+/** The file that a configuration names, and the function in it. */
+export type RewardPath = Pick<LocalConfig['reward'], 'path' | 'name'>
+
+export interface RewardNames extends RewardPath {
   readonly reward: RewardSource | undefined
   readonly baseDirectory: string
-  /** The file that the configuration names, and the function in it. */
-  readonly path: string | null
-  readonly name: string | null
   readonly configDirectory: string
   /** Interpreter for a reward in Python, if it is not the default one. */
   readonly python?: string | undefined
@@ -25,15 +25,18 @@ export interface RewardNames {
  * CONFIG_INVALID for two that differ.
  */
 export async function findReward({ reward, baseDirectory, path, name, configDirectory, python }: RewardNames): Promise<NamedReward | null> {
-  const named = path === null ? undefined : `${resolve(configDirectory, path)}${name === null ? '' : `#${name}`}`
-  if (reward !== undefined && named !== undefined && wholePath(reward, baseDirectory) !== named) {
+  const named = rewardOfPath({ path, name }, configDirectory)
+  if (reward !== undefined && named !== null && wholePath(reward, baseDirectory) !== named.source) {
     throw new TrainError('CONFIG_INVALID', 'rewardFunc and reward.path of the configuration are two different rewards; keep one.')
   }
   if (reward !== undefined) return { source: reward, directory: baseDirectory }
-  if (named === undefined) return null
-  await tryReward(named, configDirectory, python)
-  return { source: named, directory: configDirectory }
+  if (named !== null) await tryReward(named.source, configDirectory, python)
+  return named
 }
+
+/** The reward that a configuration names; `null` if it names none. */
+export const rewardOfPath = ({ path, name }: RewardPath, directory: string): NamedReward | null =>
+  path === null ? null : { source: `${resolve(directory, path)}${name === null ? '' : `#${name}`}`, directory }
 
 /** A reward by its absolute path, so that `./reward.ts#score` and `/project/reward.ts#score` are equal. */
 function wholePath(reward: RewardSource, directory: string): RewardSource {

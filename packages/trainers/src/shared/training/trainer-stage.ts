@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { channelPath, type ErrorCode, type RunEvent, TrainError } from '@aworld-train/core'
@@ -9,6 +8,7 @@ import {
   openTrainingSide,
   policyName,
   type RolloutParts,
+  randomToken,
   type ServedAgentSide,
   serveAgentSide,
   solutionText,
@@ -77,7 +77,7 @@ export async function openTrainerStage(options: TrainerStageOptions): Promise<Tr
   )
   const counted = countCalls(engine, options.onCalls)
   const rolloutTimeoutMs = settings.limits.timeoutMs ?? settings.rolloutTimeoutMs
-  const token = randomBytes(32).toString('base64url')
+  const token = randomToken()
   const tokenFile = join(path, 'channel.token')
   await writeFile(tokenFile, token, { mode: 0o600 })
   stack.defer(async () => await rm(tokenFile, { force: true }))
