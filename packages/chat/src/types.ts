@@ -102,6 +102,8 @@ export interface PrepareRequest {
   readonly forced?: ForcedCall | undefined
   /** Whether nobody received the answer of a recorded turn. Of two equal turns the other one is continued. */
   readonly isAbandoned?: ((turn: number) => boolean) | undefined
+  /** Whether a call that continues a recorded turn is being answered. Of two equal turns the other one is continued. */
+  readonly isContinued?: ((turn: number) => boolean) | undefined
 }
 
 /** A call that the next turn must consist of: of any tool, or of the named one. */

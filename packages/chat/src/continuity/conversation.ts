@@ -76,7 +76,8 @@ class ConversationTree implements Conversation {
 
   prepare(request: PrepareRequest): PreparedPrompt {
     const parts = this.#read(request)
-    const options = { ...this.#rules(), roots: this.#roots, isAbandoned: request.isAbandoned ?? (() => false) }
+    const { isAbandoned = never, isContinued = never } = request
+    const options = { ...this.#rules(), roots: this.#roots, isAbandoned, isContinued }
     const match = matchHistory(parts.received, { ...options, withoutEmptyTurns: false })
     const reasons: string[] = []
     if (this.#hasEmptyTurns) {
@@ -263,6 +264,8 @@ class ConversationTree implements Conversation {
     return renderer.renderPieces({ messages, tools, addGenerationPrompt, now, sampledIds, maxCharacters })
   }
 }
+
+const never = () => false
 
 /** Returns `null` if the messages cannot be rendered with marks in them. A prompt that is too large stays an error. */
 function unlessRaised(render: () => string[]): string[] | null {

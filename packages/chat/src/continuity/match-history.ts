@@ -14,6 +14,8 @@ export interface MatchOptions extends MatchRules {
   readonly roots: readonly ConversationTurn[]
   readonly calls: DeliveredCalls
   readonly isAbandoned: (turn: number) => boolean
+  /** Whether a call that continues the turn is being answered. */
+  readonly isContinued: (turn: number) => boolean
   /** A recorded turn without text and calls may be missing from the messages. */
   readonly withoutEmptyTurns: boolean
 }
@@ -28,7 +30,7 @@ interface Candidate {
 
 /**
  * Finds the deepest recorded turn whose messages begin the received ones. Among several, a turn that its client received is preferred, then
- * the one that differs least, then the latest.
+ * the one that differs least, then one that no call continues yet, then the latest.
  */
 export function matchHistory(messages: readonly Message[], options: MatchOptions): HistoryMatch | null {
   let best: Candidate | null = null
@@ -70,11 +72,15 @@ function matchTurn(
   return dropped ? { tolerated: [...tolerated, 'empty-turn'], ids, used: at } : null
 }
 
-function better(candidate: Candidate, best: Candidate, { isAbandoned }: MatchOptions): boolean {
+function better(candidate: Candidate, best: Candidate, { isAbandoned, isContinued }: MatchOptions): boolean {
   if (candidate.turn.depth !== best.turn.depth) return candidate.turn.depth > best.turn.depth
   const [lost, bestLost] = [isAbandoned(candidate.turn.index), isAbandoned(best.turn.index)]
   if (lost !== bestLost) return bestLost
   if (candidate.tolerated.length !== best.tolerated.length) return candidate.tolerated.length < best.tolerated.length
+  // Conversations with equal messages are told apart by what continues them, so that each keeps a branch of its own.
+  const isTaken = ({ index, children }: ConversationTurn) => isContinued(index) || children.some((child) => !isAbandoned(child.index))
+  const [taken, bestTaken] = [isTaken(candidate.turn), isTaken(best.turn)]
+  if (taken !== bestTaken) return bestTaken
   return candidate.turn.index > best.turn.index
 }
 
