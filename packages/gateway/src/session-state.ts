@@ -162,8 +162,8 @@ export function stateAt(session: SessionState, first: AgentState, place: string)
     name,
     place,
   )
-  const known = agents.get(id)
-  if (known) return known
+  const existing = agents.get(id)
+  if (existing) return existing
   if (agents.size >= maxInvocations) {
     const message = `Rollout "${request.rollout}" has ${maxInvocations} invocations of agents, which is the most; make its agents ask each other less often.`
     session.failure ??= new TrainError('AGENT_LIMIT', message, { details: { stopReason: 'turn-limit' } })

@@ -120,14 +120,14 @@ describe('what a client may do to a history', () => {
 })
 
 describe('conversations with equal messages', () => {
-  const asked = [user('q')]
-  const answered = [...asked, assistant('a'), user('r')]
+  const question = [user('q')]
+  const answered = [...question, assistant('a'), user('r')]
   const same = { text: 'a<|im_end|>', message: assistant('a') }
 
   test('each continues a turn that no other continues', async () => {
     const model = await shape('chat-ml')
     const conversation = model.createConversation({ now })
-    for (const index of [0, 1, 2]) turn(model, conversation, index, asked, same)
+    for (const index of [0, 1, 2]) turn(model, conversation, index, question, same)
     const parents = [3, 4, 5].map((index) => turn(model, conversation, index, answered, same).parent)
     expect(parents.toSorted()).toEqual([0, 1, 2])
     expect(turn(model, conversation, 6, answered, same)).toMatchObject({ parent: 2 })
@@ -136,7 +136,7 @@ describe('conversations with equal messages', () => {
   test('a turn whose continuation is being answered is left to it', async () => {
     const model = await shape('chat-ml')
     const conversation = model.createConversation({ now })
-    for (const index of [0, 1]) turn(model, conversation, index, asked, same)
+    for (const index of [0, 1]) turn(model, conversation, index, question, same)
     expect(conversation.prepare({ messages: answered, tools: [] })).toMatchObject({ parent: 1 })
     expect(conversation.prepare({ messages: answered, tools: [], isContinued: (index) => index === 1 })).toMatchObject({ parent: 0 })
   })
@@ -144,7 +144,7 @@ describe('conversations with equal messages', () => {
   test('a turn whose continuation nobody received is free again', async () => {
     const model = await shape('chat-ml')
     const conversation = model.createConversation({ now })
-    for (const index of [0, 1]) turn(model, conversation, index, asked, same)
+    for (const index of [0, 1]) turn(model, conversation, index, question, same)
     turn(model, conversation, 2, answered, same)
     const isAbandoned = (index: number) => index === 2
     expect(conversation.prepare({ messages: answered, tools: [], isAbandoned })).toMatchObject({ parent: 1 })

@@ -41,9 +41,9 @@ export class InvocationJournal {
     const own = ownToolCall.exec(place)
     const ownPlace = own ? `${own[1]}.${own[2]}` : place
     const id = this.#idOf(agent, ownPlace)
-    const known = this.#entries.get(id)
-    if (!known) this.#add({ id, agent, startedBy: own ? [{ trajectory: null, toolCall: place }] : [], answered: false, timing: null })
-    const { toolCall = place } = known?.record.startedBy[0] ?? {}
+    const existing = this.#entries.get(id)
+    if (!existing) this.#add({ id, agent, startedBy: own ? [{ trajectory: null, toolCall: place }] : [], answered: false, timing: null })
+    const { toolCall = place } = existing?.record.startedBy[0] ?? {}
     if (own && toolCall !== place) {
       throw new TrainError(
         'AGENT_INVALID',

@@ -103,10 +103,10 @@ test('invocations are linked to the turns that started them, silent ones have no
 
 test('the answer is of the invocation at the end of the program, whenever others ended', () => {
   const handed = (from: string) => ({ startedBy: [{ trajectory: from, turn: 0, toolCall: null }] })
-  const asked = (by: string) => ({ startedBy: [{ trajectory: by, turn: 0, toolCall: 'c' }] })
+  const byCall = (by: string) => ({ startedBy: [{ trajectory: by, turn: 0, toolCall: 'c' }] })
   const ids = (...all: Trajectory[]) => answering(all).map(({ id }) => id)
   const turns = turnsAt([0, 1])
-  expect(ids(trajectory('lead', turns), trajectory('reader:lead.0.0', turnsAt([8, 9]), asked('lead')))).toEqual(['lead'])
+  expect(ids(trajectory('lead', turns), trajectory('reader:lead.0.0', turnsAt([8, 9]), byCall('lead')))).toEqual(['lead'])
   expect(ids(trajectory('a', turnsAt([8, 9])), trajectory('b', turns, handed('a')))).toEqual(['b'])
   expect(ids(trajectory('a', turns), trajectory('b', [], handed('a')))).toEqual(['a'])
   expect(ids(trajectory('a', turns), trajectory('b', turns))).toEqual(['a', 'b'])
@@ -114,11 +114,11 @@ test('the answer is of the invocation at the end of the program, whenever others
 
 test('a limit is met side by side if an invocation that it cut worked beside another that is no caller of it', () => {
   const span = (startedAt: number, endedAt: number) => ({ timing: { startedAt, endedAt } })
-  const asked = { startedBy: [{ trajectory: 'lead', turn: 0, toolCall: 'c' }] }
+  const byCall = { startedBy: [{ trajectory: 'lead', turn: 0, toolCall: 'c' }] }
   const lead = trajectory('lead', [], span(0, 9))
-  const first = trajectory('reader:lead.0.0', [], { ...span(1, 4), ...asked })
-  const beside = trajectory('reader:lead.0.1', [], { ...span(2, 5), ...asked })
-  const after = trajectory('reader:lead.1.0', [], { ...span(6, 8), ...asked })
+  const first = trajectory('reader:lead.0.0', [], { ...span(1, 4), ...byCall })
+  const beside = trajectory('reader:lead.0.1', [], { ...span(2, 5), ...byCall })
+  const after = trajectory('reader:lead.1.0', [], { ...span(6, 8), ...byCall })
   const cut = (all: Trajectory[], ...answered: string[]) => cutSideBySide(all, new Set(answered))
   expect(cut([lead, first])).toBe(false)
   expect(cut([lead, first, beside])).toBe(true)

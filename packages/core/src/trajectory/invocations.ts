@@ -55,10 +55,10 @@ export function orderTrajectories(trajectories: readonly Trajectory[], agents: r
  */
 export function linkInvocations(recorded: readonly Trajectory[], invocations: readonly InvocationRecord[]): Trajectory[] {
   const records = new Map(invocations.map((invocation) => [invocation.id, invocation]))
-  const known = new Set(recorded.map(({ id }) => id))
+  const recordedIds = new Set(recorded.map(({ id }) => id))
   const silent = invocations.flatMap(({ id, agent }): Trajectory[] => {
     const first = recorded.find((trajectory) => trajectory.agent === agent)
-    return known.has(id) || !first ? [] : [{ ...first, id, turns: [] }]
+    return recordedIds.has(id) || !first ? [] : [{ ...first, id, turns: [] }]
   })
   const all = [...recorded, ...silent]
   const callers = new Map(
@@ -69,10 +69,10 @@ export function linkInvocations(recorded: readonly Trajectory[], invocations: re
   const lastTurn = (id: string) => all.find((trajectory) => trajectory.id === id)?.turns.at(-1)?.index ?? null
   const linked = all.map((trajectory) => {
     const { startedBy = [], timing = null } = records.get(trajectory.id) ?? {}
-    const starts = startedBy.flatMap(({ trajectory: caller, toolCall }): InvocationStart[] => {
-      const asked = toolCall === null ? undefined : callers.get(toolCall)
-      if (asked && (caller === null || caller === asked.trajectory)) return [{ ...asked, toolCall }]
-      return caller === null ? [] : [{ trajectory: caller, turn: toolCall === null ? lastTurn(caller) : null, toolCall }]
+    const starts = startedBy.flatMap(({ trajectory: id, toolCall }): InvocationStart[] => {
+      const caller = toolCall === null ? undefined : callers.get(toolCall)
+      if (caller && (id === null || id === caller.trajectory)) return [{ ...caller, toolCall }]
+      return id === null ? [] : [{ trajectory: id, turn: toolCall === null ? lastTurn(id) : null, toolCall }]
     })
     return { ...trajectory, startedBy: starts, timing: timing ?? spanOf(trajectory) }
   })

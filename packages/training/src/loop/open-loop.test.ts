@@ -83,8 +83,9 @@ function twoAgents<T extends object>(part: T): T {
   const runner = part as unknown as RolloutRunner
   const second = ({ turns, ...trajectory }: Episode['trajectories'][number]) => ({
     ...trajectory,
+    id: 'second',
     agent: 'second',
-    turns: turns.map((turn) => ({ ...turn, agent: 'second' })),
+    turns: turns.map((turn) => ({ ...turn, agent: 'second', trajectory: 'second' })),
   })
   const runAll: RolloutRunner['runAll'] = async (...all) =>
     (await runner.runAll(...all)).map((episode) => ({
