@@ -3,7 +3,25 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readRun } from '@aworld-train/store'
-import { Agent, AgentConfig, AgentTrainer, AworldAgentLoop, Runners, Swarm, tool } from 'aworld-train'
+import {
+  Agent,
+  AgentConfig,
+  type AgentConfigOptions,
+  AgentTrainer,
+  AworldAgentLoop,
+  GraphBuildType,
+  HandoffSwarm,
+  LoopableAgent,
+  ParallelizableAgent,
+  parallel,
+  Runners,
+  SerialableAgent,
+  Swarm,
+  serial,
+  TeamSwarm,
+  tool,
+  WorkflowSwarm,
+} from 'aworld-train'
 import { CustomAgentLoop } from './custom-agent-loop.ts'
 import { GaiaAgentLoop } from './gaia-agent-loop.ts'
 import { withModelServer } from './parity-context.ts'
@@ -19,6 +37,18 @@ async function programOf(agent: unknown): Promise<Record<string, boolean>> {
 }
 
 const frozen = (name: string) => new Agent({ name, conf: { llmBaseUrl: 'http://127.0.0.1:9/v1', llmModelName: 'm', llmApiKey: 'k' } })
+
+type Three = readonly [Agent, Agent, Agent]
+
+/** Agents `a`, `b`, `c` whose model answers `re: ` and what it was asked. */
+async function withAgents(use: (agents: Three, context: { conf: AgentConfigOptions }) => Promise<void>): Promise<void> {
+  await withModelServer(({ baseUrl }) => {
+    const conf = { llmBaseUrl: baseUrl, llmModelName: 'm' }
+    return use(['a', 'b', 'c'].map((name) => new Agent({ name, conf })) as unknown as Three, { conf })
+  })
+}
+
+const answerOf = async (swarm: Swarm) => (await Runners.run('q', swarm)).answer
 
 /** The agent loop of the verl adapter and its file. */
 export const agentLoopRows: readonly ParityRow[] = [
@@ -246,41 +276,34 @@ export const agentRows: readonly ParityRow[] = [
   },
   {
     theirs: '`Swarm([(agent1, agent2), (agent2, agent3)], root_agent=[agent1])`: the same, written as edges',
-    ours: '`new Swarm(agent1, agent2, agent3)`',
-    status: 'differs',
-    note: 'A chain is written in its order; its edges are refused, with that form.',
-    async check() {
-      await withModelServer(async ({ baseUrl }) => {
-        const [a, b, c] = ['a', 'b', 'c'].map((name) => new Agent({ name, conf: { llmBaseUrl: baseUrl, llmModelName: 'm' } }))
-        const { answer, invocations } = await Runners.run('q', new Swarm(a!, b!, c!))
-        assert.equal(answer, 're: re: re: q')
-        assert.deepEqual(
-          invocations.map(({ id, startedBy }) => [id, startedBy[0]?.trajectory]),
-          [
-            ['a', undefined],
-            ['b', 'a'],
-            ['c', 'b'],
-          ],
+    ours: '`new Swarm([[agent1, agent2], [agent2, agent3]], { rootAgent: [agent1] })`',
+    status: 'works',
+    check: () =>
+      withAgents(async ([a, b, c]) => {
+        assert.equal(
+          await answerOf(
+            new Swarm(
+              [
+                [a, b],
+                [b, c],
+              ],
+              { root_agent: [a] },
+            ),
+          ),
+          're: re: re: q',
         )
-        const inEdges = () =>
-          new Swarm(
-            [
-              [a, b],
-              [b, c],
-            ] as never,
-            { root_agent: [a] } as never,
-          )
-        assert.throws(inEdges, /supported is the sequential form|pass the agents one after another/)
-        assert.throws(
-          () =>
-            new Swarm([
-              [a, b],
-              [b, c],
-            ] as never),
-          /new Swarm\(first, second, …\)/,
+        assert.equal(
+          await answerOf(
+            new Swarm({
+              topology: [
+                [a, b],
+                [b, c],
+              ],
+            }),
+          ),
+          're: re: re: q',
         )
-      })
-    },
+      }),
   },
   {
     theirs: 'agents as tools of an agent (`agent_names`)',
@@ -292,30 +315,133 @@ export const agentRows: readonly ParityRow[] = [
   },
   {
     theirs: '`Swarm([(agent1, agent3), (agent2, agent3)], root_agent=[agent1, agent2])`',
-    ours: 'refused with what is supported',
-    status: 'later',
-    note: 'Parallel agents and barriers come with the full forms of swarms.',
-    check() {
-      const [a, b] = [new Agent({ name: 'a' }), new Agent({ name: 'b' })]
-      assert.throws(() => new Swarm([a, b] as never), /not yet supported; supported is the sequential form/)
-      assert.throws(() => new Swarm(a, b, { root_agent: [a] } as never), /"root_agent" is not supported/)
-    },
+    ours: '`new Swarm([[agent1, agent3], [agent2, agent3]], { rootAgent: [agent1, agent2] })`',
+    status: 'works',
+    note: '`agent3` gets a JSON object from agent to answer, where Python gets the `repr` of a dictionary.',
+    check: () =>
+      withAgents(async ([a, b, c]) => {
+        assert.equal(
+          await answerOf(
+            new Swarm(
+              [
+                [a, c],
+                [b, c],
+              ],
+              { root_agent: [a, b] },
+            ),
+          ),
+          're: {"a":"re: q","b":"re: q"}',
+        )
+      }),
+  },
+  {
+    theirs: '`Swarm(agent1, [agent2, agent3], agent4)`, `(agent1, agent2, agent3)`: groups side by side, one after another',
+    ours: '`new Swarm(agent1, parallel(agent2, agent3), agent4)`, `serial(agent1, agent2, agent3)`',
+    status: 'differs',
+    note: 'TypeScript has no tuples: an array of two agents is an edge. Three in an array are refused, with both spellings.',
+    check: () =>
+      withAgents(async ([a, b, c]) => {
+        assert.equal(await answerOf(new Swarm(serial(a, parallel(b, c)), a)), 're: {"b":"re: re: q","c":"re: re: q"}')
+        assert.throws(() => new Swarm([a, b, c] as never), /write serial\(a, b, c\) for one after another, or parallel\(a, b, c\)/)
+      }),
+  },
+  {
+    theirs: 'a `Swarm` in a `Swarm`, which is a `TaskAgent`',
+    ours: '`new Swarm(agent1, new Swarm(agent2, agent3))`, or in `agents` of an agent',
+    status: 'works',
+    check: () =>
+      withAgents(async ([a, b, c]) => {
+        assert.equal(await answerOf(new Swarm(a, new Swarm(b, c))), 're: re: re: q')
+        const tool = new Swarm(b, c, { name: 'both' })
+        assert.deepEqual(await programOf(new Agent({ name: 'lead', agents: [tool] })), { lead: true, b: false, c: false })
+      }),
   },
   {
     theirs: '`SerialableAgent`, `ParallelizableAgent` with an aggregate function',
-    ours: '`new Swarm(…)` for the serial one, without the function',
-    status: 'later',
-    note: 'Comes with the full forms of swarms.',
+    ours: '`new SerialableAgent({ agents, aggregateFunc })`, `new ParallelizableAgent({ agents, aggregateFunc })`',
+    status: 'works',
+    note: '`aggregateFunc(agent, results)` returns the answer as text; `results` is an object from agent to answer.',
+    check: () =>
+      withAgents(async ([a, b, c]) => {
+        const aggregate_func = (_: unknown, results: object) => Object.keys(results).join(' and ')
+        assert.equal(await answerOf(new Swarm(new ParallelizableAgent({ agents: [a, b], aggregate_func }), c)), 're: a and b')
+        assert.equal(await answerOf(new ParallelizableAgent({ agents: [a, b] })), '{"a":"re: q","b":"re: q"}')
+        assert.equal(await answerOf(new SerialableAgent({ agents: [a, b], aggregate_func })), 'a and b')
+        assert.equal(await answerOf(new SerialableAgent({ agents: [a, b] })), 're: re: q')
+      }),
   },
   {
-    theirs: '`build_type`: `workflow`, `handoff`, `team`',
-    ours: "`buildType: 'workflow'`",
-    status: 'later',
-    note: 'Handoff and team come with the full forms of swarms; agents as tools do much of a team today.',
-    check() {
-      const agent = new Agent()
-      assert.equal(new Swarm(agent, { build_type: 'workflow' }).agents[0], agent)
-      for (const buildType of ['handoff', 'team']) assert.throws(() => new Swarm(agent, { buildType }), /not yet supported/)
+    theirs: '`LoopableAgent(max_run_times, loop_point, loop_point_finder, stop_func)`',
+    ours: '`new LoopableAgent({ maxRunTimes, loopPoint, loopPointFinder, stopFunc })`',
+    status: 'works',
+    note: '`maxRunTimes` has no default. Both functions get the agent and `{ answer, runTimes }`, for rollouts share the agent.',
+    check: () =>
+      withAgents(async ([a], { conf }) => {
+        const loop = (options: object) => new LoopableAgent({ name: 'loop', conf, max_run_times: 3, loop_point: 'a', ...options })
+        assert.equal(await answerOf(new Swarm(a, loop({}))), `${'re: '.repeat(6)}q`)
+        assert.equal(await answerOf(new Swarm(a, loop({ stop_func: () => true }))), 're: re: q')
+        assert.equal(await answerOf(new Swarm(a, loop({ loop_point_finder: () => 'loop' }))), `${'re: '.repeat(4)}q`)
+      }),
+  },
+  {
+    theirs: '`build_type`: `workflow`, `handoff`, `team`; `GraphBuildType`, `WorkflowSwarm`, `HandoffSwarm`, `TeamSwarm`',
+    ours: 'the same',
+    status: 'works',
+    note: 'An agent calls those that it may hand off to, or those of its team, as tools, and gets their answers.',
+    check: () =>
+      withAgents(async ([a, b, c]) => {
+        assert.equal(await answerOf(new WorkflowSwarm(a, b, { build_type: GraphBuildType.WORKFLOW })), 're: re: q')
+        const callsOf = ({ calls }: Swarm) => [...calls].map(([from, list]) => [from.name, ...list.map(({ to }) => to.name)])
+        assert.deepEqual(
+          callsOf(
+            new Swarm(
+              [
+                [a, b],
+                [b, a],
+              ],
+              { build_type: GraphBuildType.HANDOFF },
+            ),
+          ),
+          callsOf(new HandoffSwarm([a, b], [b, a])),
+        )
+        assert.deepEqual(callsOf(new Swarm(a, b, c, { build_type: GraphBuildType.TEAM })), [['a', 'b', 'c']])
+        assert.deepEqual(callsOf(new TeamSwarm(a, b, { root_agent: b })), [['b', 'a']])
+      }),
+  },
+  {
+    theirs: '`build_type`: `hybrid`; `HybridSwarm`',
+    ours: 'refused, with `handoff` and its edges in its place',
+    status: 'differs',
+    check: () =>
+      withAgents(async ([a, b]) => {
+        assert.throws(() => new Swarm(a, b, { build_type: 'hybrid' as never }), /"hybrid" is not supported; use "handoff"/)
+      }),
+  },
+  {
+    theirs: '`max_steps` of a swarm, `min_call_num` of a team, `endless_threshold`',
+    ours: '`maxSteps`, `minCallNum`, `endlessThreshold` of the swarm',
+    status: 'works',
+    note: '`maxSteps` counts starts of agents. `endlessThreshold` is how often one agent may stand in a chain of calls, 3 by default; it is no option of a task.',
+    check: () =>
+      withAgents(async ([a, b]) => {
+        const { answer, success } = await Runners.run('q', new Swarm(a, b, { max_steps: 1 }))
+        assert.deepEqual([answer, success], [null, false])
+        const { minCallNum, endlessThreshold } = new TeamSwarm(a, b, { min_call_num: 2, endless_threshold: 4 })
+        assert.deepEqual([minCallNum, endlessThreshold], [2, 4])
+      }),
+  },
+  {
+    theirs: 'a swarm in YAML: `type`, `root_agent`, `max_steps`, `agents` with `id`, `node_type`, `swarm_type`, `next`, `edges`',
+    ours: 'the same, in the section `swarm` of the file of agents',
+    status: 'works',
+    note: '`edges` win over `next` of the same agent.',
+    async check({ folder }) {
+      const path = join(folder, 'swarm.yaml')
+      await writeFile(
+        path,
+        'agents: { one: {}, two: {}, three: {} }\nswarm:\n  type: workflow\n  agents:\n    - { id: both, node_type: parallel, agents: [one, two], next: three }\n    - { id: three }\n',
+      )
+      assert.deepEqual(await programOf(path), { one: true, two: true, three: true })
     },
   },
 ]

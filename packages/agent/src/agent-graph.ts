@@ -1,57 +1,97 @@
 import { TrainError } from '@aworld-train/core'
 import type { Agent } from './agent.ts'
-import { collectAgents } from './collect-agents.ts'
+import { collectAgents, isSwarm } from './collect-agents.ts'
+import { nameAgents } from './name-agents.ts'
 import { suggest } from './suggest.ts'
+import { leadOf } from './swarm/calls.ts'
+import { type Graph, toSingleGraph } from './swarm/graph.ts'
+import { type Swarm, swarmsIn } from './swarm.ts'
+
+/** An agent or swarm that an agent may call as a tool. */
+export interface Delegate {
+  readonly to: Agent | Swarm
+  /** The handoff or team that gives it; absent where the agent itself declares it. */
+  readonly swarm?: Swarm | undefined
+}
 
 /** The agents of a program under names that are unique in it. */
 export interface AgentGraph {
   /** The members and all agents that they may call, each once. */
   readonly agents: readonly Agent[]
-  nameOf(agent: Agent): string
-  /** The agents that `agent` may call as tools. */
-  delegatesOf(agent: Agent): readonly Agent[]
+  /** What runs first. */
+  readonly graph: Graph
+  nameOf(participant: Agent | Swarm): string
+  /** The agents and swarms that `agent` may call as tools, wherever in the program it stands. */
+  delegatesOf(agent: Agent): readonly Delegate[]
 }
 
-/** Names the agents reachable from `members` and resolves references by name, `registered` included. Throws CONFIG_INVALID for clashes, unknown names and cycles. */
-export function createAgentGraph(members: readonly Agent[], registered: readonly Agent[] = []): AgentGraph {
-  const allAgents = collectAgents([...members, ...registered])
+/** Names the agents reachable from a program and resolves references by name. Throws CONFIG_INVALID for clashes, unknown names and agents that declare each other in a circle. */
+export function createAgentGraph(source: Agent | Swarm): AgentGraph {
+  const graph = isSwarm(source) ? source.graph : toSingleGraph(source)
+  const allAgents = collectAgents([source])
   const names = nameAgents(allAgents)
   const byName = new Map([...names].map(([agent, name]) => [name, agent]))
-  const delegates = new Map(allAgents.map((agent) => [agent, resolveDelegates(agent, names.get(agent)!, byName)]))
+  const declared = new Map(allAgents.map((agent) => [agent, resolveDelegates(agent, names.get(agent)!, byName)]))
+  for (const agent of allAgents) refuseCircle(agent, [], declared, names)
+
+  const calls = swarmsOf(source, allAgents).flatMap((swarm) => [...swarm.calls])
+  const delegates = new Map(
+    allAgents.map((agent) => {
+      const given = calls.filter(([from]) => from === agent).flatMap(([, list]) => list)
+      const own = declared.get(agent)!.map((to): Delegate => ({ to }))
+      return [agent, [...own, ...given].filter(({ to }, index, all) => all.findIndex((other) => other.to === to) === index)]
+    }),
+  )
 
   const reached = new Set<Agent>()
-  const visit = (agent: Agent, path: readonly Agent[]): void => {
-    if (path.includes(agent)) {
-      const circle = [...path.slice(path.indexOf(agent)), agent].map((entry) => names.get(entry)).join(' → ')
-      throw new TrainError('CONFIG_INVALID', `Agents call each other in a circle: ${circle}; remove one of the calls.`)
+  const visit = (participant: Agent | Swarm): void => {
+    if (isSwarm(participant)) visitGraph(participant.graph)
+    else if (!reached.has(participant)) {
+      reached.add(participant)
+      for (const { to } of delegates.get(participant)!) visit(to)
     }
-    if (reached.has(agent) && path.length === 0) return
-    reached.add(agent)
-    for (const delegate of delegates.get(agent)!) visit(delegate, [...path, agent])
   }
-  for (const agent of members) visit(agent, [])
+  const visitGraph = ({ nodes }: Graph): void => {
+    for (const { work } of nodes) if (!isSwarm(work)) visit(work)
+  }
+  visitGraph(graph)
 
-  return {
-    agents: [...reached],
-    nameOf: (agent) => names.get(agent)!,
-    delegatesOf: (agent) => delegates.get(agent)!,
+  const nameOf = (participant: Agent | Swarm): string => {
+    if (!isSwarm(participant)) return names.get(participant)!
+    return participant.named || participant.kind === 'workflow' ? participant.name : nameOf(leadOf(participant))
   }
+  return { agents: [...reached], graph, nameOf, delegatesOf: (agent) => delegates.get(agent)! }
 }
 
-function nameAgents(agents: readonly Agent[]): Map<Agent, string> {
-  const taken = new Set(agents.filter(({ named }) => named).map(({ name }) => name))
-  const unnamed = agents.filter((agent) => !agent.named)
-  let next = 1
-  const freeName = (base: string): string => {
-    if (unnamed.length === 1 && !taken.has(base)) return base
-    while (taken.has(`${base}-${next}`)) next += 1
-    taken.add(`${base}-${next}`)
-    return `${base}-${next}`
-  }
-  return new Map(agents.map((agent) => [agent, agent.named ? agent.name : freeName(agent.name)]))
+/** All swarms of a program: those in `source`, in one another, and those that agents call. */
+function swarmsOf(source: Agent | Swarm, agents: readonly Agent[]): readonly Swarm[] {
+  const called = agents.flatMap((agent) => agent.agents.filter((delegate) => typeof delegate !== 'string')).filter(isSwarm)
+  const swarms = new Set<Swarm>(isSwarm(source) ? [source, ...called] : called)
+  for (const swarm of swarms) for (const inner of swarmsIn(swarm.layout)) swarms.add(inner)
+  return [...swarms]
 }
 
-function resolveDelegates(agent: Agent, name: string, byName: ReadonlyMap<string, Agent>): readonly Agent[] {
+function refuseCircle(
+  participant: Agent | Swarm,
+  path: readonly Agent[],
+  declared: ReadonlyMap<Agent, readonly (Agent | Swarm)[]>,
+  names: ReadonlyMap<Agent, string>,
+): void {
+  if (isSwarm(participant)) {
+    for (const agent of participant.agents) refuseCircle(agent, path, declared, names)
+    return
+  }
+  if (path.includes(participant)) {
+    const circle = [...path.slice(path.indexOf(participant)), participant].map((entry) => names.get(entry)).join(' → ')
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `Agents call each other in a circle: ${circle}; remove one of the calls, or write them as edges of a HandoffSwarm, which bounds the depth.`,
+    )
+  }
+  for (const delegate of declared.get(participant)!) refuseCircle(delegate, [...path, participant], declared, names)
+}
+
+function resolveDelegates(agent: Agent, name: string, byName: ReadonlyMap<string, Agent>): readonly (Agent | Swarm)[] {
   const resolved = agent.agents.map((delegate) => {
     if (typeof delegate !== 'string') return delegate
     const found = byName.get(delegate)

@@ -6,22 +6,21 @@ import {
   orAborted,
   type RolloutContext,
   TrainError,
-  toTrainError,
 } from '@aworld-train/core'
 import { z } from 'zod'
 import { Agent } from './agent.ts'
 import { type AgentGraph, createAgentGraph } from './agent-graph.ts'
+import { inContext } from './in-context.ts'
 import { createModelTransport, type ModelTransport } from './model-client.ts'
 import { describeValue } from './named-options.ts'
 import type { ProgramRun } from './program-run.ts'
 import type { AgentFunction, AgentFunctionContext, AgentProgramOptions, AgentSource, ClosableAgentProgram } from './program-types.ts'
-import { runAgent } from './run-agent.ts'
+import { runGraph } from './run-graph.ts'
 import { Swarm } from './swarm.ts'
 
 /** Turns an agent, a swarm or a function into the program that the rollout runner runs. Throws AGENT_INVALID for anything else. */
 export function toAgentProgram(source: AgentSource, options: AgentProgramOptions = {}): ClosableAgentProgram {
-  if (source instanceof Agent) return programOf([source], [], options)
-  if (source instanceof Swarm) return programOf(source.agents, source.registered, options)
+  if (source instanceof Agent || source instanceof Swarm) return programOf(source, options)
   if (typeof source === 'function') return functionProgram(source, options)
   throw new TrainError(
     'AGENT_INVALID',
@@ -29,18 +28,14 @@ export function toAgentProgram(source: AgentSource, options: AgentProgramOptions
   )
 }
 
-function programOf(
-  members: readonly Agent[],
-  registered: readonly Agent[],
-  { policyBaseUrls = [] }: AgentProgramOptions,
-): ClosableAgentProgram {
-  const graph = createAgentGraph(members, registered)
+function programOf(source: Agent | Swarm, { policyBaseUrls = [] }: AgentProgramOptions): ClosableAgentProgram {
+  const graph = createAgentGraph(source)
   let transport: ModelTransport | undefined
   return {
     agents: graph.agents.map((agent) => declare(agent, graph, policyBaseUrls)),
     run: (task, context) => {
       transport ??= createModelTransport()
-      return runMembers(members, task, createProgramRun(graph, context, transport, policyBaseUrls))
+      return runProgram(task, createProgramRun(graph, context, transport, policyBaseUrls))
     },
     async close() {
       await transport?.close()
@@ -57,36 +52,14 @@ export function createProgramRun(
   policyBaseUrls: readonly string[],
 ): ProgramRun {
   const usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 }
-  return { graph, context, transport, policyBaseUrls, spent: { modelCalls: 0, usage }, transcript: { finished: [], current: [] } }
+  const spent = { modelCalls: 0, usage }
+  return { graph, context, transport, policyBaseUrls, runGraph, spent, transcripts: [], steps: new Map(), callers: [] }
 }
 
-/** Runs agents one after another. Each gets the previous answer; an agent without an answer ends the run. */
-export async function runMembers(members: readonly Agent[], task: AgentTask, run: ProgramRun): Promise<AgentAnswer> {
-  const { context, graph, transcript } = run
-  let input: readonly Message[] = typeof task.input === 'string' ? [{ role: 'user', content: task.input }] : task.input
-  let last: AgentAnswer = { answer: null, messages: [] }
-  let before: string | null = null
-  const starts = new Map<Agent, number>()
-  for (const agent of members) {
-    const start = (starts.get(agent) ?? 0) + 1
-    starts.set(agent, start)
-    const startedBy = before === null ? [] : [{ trajectory: before, toolCall: null }]
-    const name = graph.nameOf(agent)
-    last = await inContext(
-      context,
-      async () => {
-        const invocation = context.invoke(name, { place: start === 1 ? '' : `${start}`, startedBy })
-        before = invocation.id
-        return await runAgent(agent, input, run, { invocation, signal: context.signal })
-      },
-      name,
-    )
-    transcript.finished = [...transcript.finished, ...last.messages]
-    transcript.current = []
-    if (last.answer === null) break
-    input = [{ role: 'user', content: last.answer }]
-  }
-  return { ...last, messages: transcript.finished }
+/** Runs a program on its task. */
+export function runProgram({ input }: AgentTask, run: ProgramRun): Promise<AgentAnswer> {
+  const messages: readonly Message[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
+  return runGraph(run.graph.graph, { input: messages, place: '', startedBy: [] }, run, run.context.signal)
 }
 
 function declare(agent: Agent, graph: AgentGraph, policyBaseUrls: readonly string[]): AgentDeclaration {
@@ -147,17 +120,4 @@ function readAnswer(returned: unknown): AgentAnswer {
     'AGENT_FAILED',
     `The agent function returned ${describeValue(returned)}${issue}; return the answer as text, { answer, messages } or null.`,
   )
-}
-
-/** Turns foreign errors into AGENT_FAILED. After an abort the signal's reason counts. */
-async function inContext<Value>({ signal }: RolloutContext, run: () => Promise<Value>, name: string): Promise<Value> {
-  try {
-    signal.throwIfAborted()
-    return await run()
-  } catch (error) {
-    if (signal.aborted) throw signal.reason
-    if (error instanceof TrainError) throw error
-    const { message } = toTrainError(error, 'AGENT_FAILED')
-    throw new TrainError('AGENT_FAILED', `Agent "${name}" threw: ${message}`, { cause: error })
-  }
 }

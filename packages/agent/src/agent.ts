@@ -3,6 +3,9 @@ import { AgentConfig, type AgentConfigOptions } from './agent-config.ts'
 import { collectAgents } from './collect-agents.ts'
 import type { AgentHooks } from './hooks.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
+import { Participant } from './participant.ts'
+import { checkCallable } from './swarm/calls.ts'
+import type { Swarm } from './swarm.ts'
 import type { Tool } from './tool.ts'
 
 interface AgentFields {
@@ -18,9 +21,9 @@ interface AgentFields {
   /** Tools to hide: server name to tool names. */
   readonly blackToolActions?: Readonly<Record<string, readonly string[]>> | undefined
   readonly tools?: readonly Tool[] | undefined
-  /** Agents this one may call as tools, or names of agents in the same swarm. */
-  readonly agents?: readonly (Agent | string)[] | undefined
-  readonly agentNames?: readonly (Agent | string)[] | undefined
+  /** Agents and swarms this one may call as tools, or names of agents in the same swarm. */
+  readonly agents?: readonly (Agent | Swarm | string)[] | undefined
+  readonly agentNames?: readonly (Agent | Swarm | string)[] | undefined
   readonly hooks?: AgentHooks | readonly AgentHooks[] | undefined
   /** Most model calls of one run. Default: `conf.maxSteps`. */
   readonly maxTurns?: number | undefined
@@ -65,7 +68,7 @@ const neutral = { feedbackToolResult: true }
  * A model with a system prompt and tools. Options are in camelCase or AWorld's snake_case. An unknown or
  * ill-typed option throws CONFIG_INVALID.
  */
-export class Agent {
+export class Agent extends Participant {
   readonly name: string
   /** Whether the options had a `name`, which must then be unique in a program. */
   readonly named: boolean
@@ -76,13 +79,14 @@ export class Agent {
   readonly mcpServers: readonly string[] | undefined
   readonly blackToolActions: Readonly<Record<string, readonly string[]>> | undefined
   readonly tools: readonly Tool[]
-  readonly agents: readonly (Agent | string)[]
+  readonly agents: readonly (Agent | Swarm | string)[]
   readonly hooks: readonly AgentHooks[]
   readonly maxTurns: number | undefined
   /** AWorld's options among these that have no effect here. */
   readonly ignored: readonly string[]
 
   constructor(input: AgentOptions = {}) {
+    super()
     const { options, ignored } = readNamedOptions(input, { owner: 'Agent', optionNames, withoutEffect, refused, neutral })
     this.named = options['name'] !== undefined
     this.name = this.named ? readName(options['name']) : 'agent'
@@ -169,13 +173,13 @@ function readTools(owner: string, value: unknown): readonly Tool[] {
   return tools as readonly Tool[]
 }
 
-function readAgents(owner: string, option: string, value: unknown): readonly (Agent | string)[] {
+function readAgents(owner: string, option: string, value: unknown): readonly (Agent | Swarm | string)[] {
   const agents = readList(owner, option, value)
   for (const entry of agents) {
-    if (!(entry instanceof Agent) && (typeof entry !== 'string' || entry === ''))
-      throw invalid(owner, option, 'an array of agents or their names', entry)
+    if (entry instanceof Participant) checkCallable(entry)
+    else if (typeof entry !== 'string' || entry === '') throw invalid(owner, option, 'an array of agents, swarms or their names', entry)
   }
-  return agents as readonly (Agent | string)[]
+  return agents as readonly (Agent | Swarm | string)[]
 }
 
 const hookNames = ['beforeModel', 'afterModel', 'beforeTool', 'afterTool']

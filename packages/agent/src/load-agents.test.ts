@@ -94,12 +94,7 @@ test.each([
   ],
   ['an unknown member', { agents: { a: {} }, swarm: { order: ['b'] } }, /"order" names "b", which is none of the agents a/],
   ['two agents of one name', { agents: { a: {}, b: { name: 'a' } } }, /^agents: Two agents are named "a"; give each its own name/],
-  ['a team', { agents: { a: {} }, swarm: { type: 'team', root: 'a' } }, /"root" is not supported/],
-  [
-    'a handoff',
-    { agents: { a: {} }, swarm: { type: 'handoff' } },
-    /buildType "handoff" is not yet supported; supported is the sequential form/,
-  ],
+  ['a root', { agents: { a: {} }, swarm: { type: 'team', root: 'a' } }, /"root" is not supported; name the first agent in "root_agent"/],
   ['agent loops', [{ name: 'x', _target_: 'a.B' }], /lists agent loops by "_target_"/],
 ])('says what is wrong with %s', (_, data, message) => {
   expect(() => loadAgentsFromObject(data, { environment: {} })).toThrow(message)

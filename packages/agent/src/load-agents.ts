@@ -2,8 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { isRecord, TrainError } from '@aworld-train/core'
 import { parse } from 'yaml'
 import { Agent, type AgentOptions } from './agent.ts'
+import { createSwarm, toSwarm } from './load-swarm.ts'
 import { describeValue, readNamedOptions } from './named-options.ts'
-import { Swarm, type SwarmOptions } from './swarm.ts'
+import type { Swarm } from './swarm.ts'
 
 /** The agents of a file by name, and their program: the `swarm` section, else all of them in order. */
 export interface LoadedAgents {
@@ -75,36 +76,9 @@ function toAgent(name: string, entry: unknown, origin: string): Agent {
 }
 
 function toSource(agents: Readonly<Record<string, Agent>>, swarm: unknown, origin: string): Agent | Swarm {
-  const names = Object.keys(agents)
   const all = Object.values(agents)
-  if (swarm === undefined || swarm === null) return all.length === 1 ? all[0]! : toSwarm(all, {}, origin)
-  if (!isRecord(swarm)) throw invalid(origin, `"swarm" must be a mapping, and is ${describeValue(swarm)}.`)
-  const owner = `${origin}, swarm`
-  const { options } = readNamedOptions(swarm, {
-    owner,
-    optionNames: ['type', 'order'],
-    refused: Object.fromEntries(
-      ['edges', 'root', 'members', 'rootAgent', 'agents'].map((key) => [key, 'give the sequence of agents in "order".']),
-    ),
-  })
-  const { type = 'workflow', order = names } = options
-  if (!Array.isArray(order) || order.length === 0)
-    throw invalid(owner, `"order" must be an array of agent names, and is ${describeValue(order)}.`)
-  const members = order.map((name: unknown) => {
-    const agent = typeof name === 'string' && Object.hasOwn(agents, name) ? agents[name] : undefined
-    if (!agent) throw invalid(owner, `"order" names ${describeValue(name)}, which is none of the agents ${names.join(', ')}.`)
-    return agent
-  })
-  const registerAgents = all.filter((agent) => !members.includes(agent))
-  return toSwarm(members, { buildType: type as string, registerAgents }, origin)
-}
-
-function toSwarm(members: readonly Agent[], options: SwarmOptions, origin: string): Swarm {
-  try {
-    return new Swarm(...members, options)
-  } catch (error) {
-    throw invalid(origin, (error as Error).message, error)
-  }
+  if (swarm === undefined || swarm === null) return all.length === 1 ? all[0]! : createSwarm(all, {}, origin)
+  return toSwarm(swarm, agents, origin)
 }
 
 /** Replaces `${vars.name}` and `${NAME}` in every text. A text that is only one `${vars.name}` takes the value as it is. */

@@ -30,7 +30,7 @@ export interface NamedOptions {
   readonly blank: readonly string[]
 }
 
-const toCamelCase = (key: string) => key.replace(/(?<=.)_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+export const toCamelCase = (key: string) => key.replace(/(?<=.)_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 
 /**
  * Reads options under their camelCase names; those that are `null` are absent. Unknown, refused or contradicting keys throw CONFIG_INVALID.

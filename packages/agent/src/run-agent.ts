@@ -18,13 +18,14 @@ const malformedCall: Message = {
 }
 
 /** Runs an agent as an invocation that has begun, and ends that. */
-export const runAgent: RunAgent = async (agent, input, run, { invocation, signal }) => {
+export const runAgent: RunAgent = async (agent, input, run, options) => {
   let answer: AgentAnswer | undefined
   try {
-    answer = await runTurns(agent, input, run, invocation, signal)
+    answer = await runTurns(agent, input, run, options)
+    options.transcript.messages = answer.messages
     return answer
   } finally {
-    invocation.end(typeof answer?.answer === 'string')
+    options.invocation.end(typeof answer?.answer === 'string')
   }
 }
 
@@ -33,15 +34,14 @@ async function runTurns(
   agent: Agent,
   input: readonly Message[],
   run: ProgramRun,
-  invocation: Invocation,
-  signal: AbortSignal,
+  { invocation, transcript, signal }: Parameters<RunAgent>[3],
 ): Promise<AgentAnswer> {
   signal.throwIfAborted()
   const { context, graph, spent } = run
   const { hooks } = agent
   const name = graph.nameOf(agent)
   const client = connect(agent, invocation, run)
-  const toolset = await createToolset(agent, invocation, run, runAgent)
+  const toolset = await createToolset(agent, invocation, run)
   const tools = toolset.definitions.map(toWireTool)
   const fields = agent.conf.requestFields()
   const ofRollout = context.limits.maxTurns ?? Number.POSITIVE_INFINITY
@@ -50,7 +50,7 @@ async function runTurns(
   let messages: readonly Message[] = startMessages(agent.systemPrompt, input)
   for (let turn = 0; turn < maxTurns && spent.modelCalls < ofRollout; turn += 1) {
     signal.throwIfAborted()
-    run.transcript.current = messages
+    transcript.messages = messages
     messages = await runBeforeModel(hooks, { agent: name, turn, messages, tools: toolset.definitions, signal })
     spent.modelCalls += 1
     const { isMalformedCall, ...reply } = await client.complete({ messages, tools, fields, turn }, signal)
@@ -58,10 +58,11 @@ async function runTurns(
     const message = await runAfterModel(hooks, { agent: name, turn, ...reply, signal })
     const calls = message.toolCalls ?? []
     messages = [...messages, message]
-    run.transcript.current = messages
-    if (calls.length === 0 && !isMalformedCall) return { answer: message.content ?? '', messages }
+    transcript.messages = messages
+    const reminder = calls.length === 0 && !isMalformedCall ? toolset.reminder() : null
+    if (calls.length === 0 && !isMalformedCall && !reminder) return { answer: message.content ?? '', messages }
     if (turn + 1 >= maxTurns || spent.modelCalls >= ofRollout) break
-    const results = calls.length === 0 ? [malformedCall] : await callTools(agent, name, turn, calls, toolset, signal)
+    const results = calls.length === 0 ? [reminder ?? malformedCall] : await callTools(agent, name, turn, calls, toolset, signal)
     messages = [...messages, ...results]
   }
   return { answer: null, messages, stopped: 'turn-limit' }

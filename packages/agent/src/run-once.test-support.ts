@@ -1,9 +1,9 @@
 import type { AgentAnswer, BudgetLimits, Environment, InvocationRecord, ToolCallRecord, Tools, TrainingTask } from '@aworld-train/core'
+import { Agent } from './agent.ts'
 import { createAgentGraph } from './agent-graph.ts'
 import { toAgentProgram } from './agent-program.ts'
 import { createLocalContext } from './local-context.ts'
 import type { AgentProgramOptions, AgentSource } from './program-types.ts'
-import { Swarm } from './swarm.ts'
 
 export interface TestRun extends AgentAnswer {
   readonly invocations: readonly InvocationRecord[]
@@ -27,12 +27,7 @@ export async function runOnce(
 ): Promise<TestRun> {
   const program = toAgentProgram(source, options)
   const task: TrainingTask = { version: 1, id: 'task-1', hash: '', input, files, data: {}, dataSource: '', extraInfo: {} }
-  const graph =
-    typeof source === 'function'
-      ? createAgentGraph([])
-      : source instanceof Swarm
-        ? createAgentGraph(source.agents, source.registered)
-        : createAgentGraph([source])
+  const graph = createAgentGraph(typeof source === 'function' ? new Agent() : source)
   const policy = { baseUrl, apiKey: 'policy-key', model: 'policy-model' }
   const local = createLocalContext({ task, graph, signal: signal ?? new AbortController().signal, limits, environment, policy })
   try {

@@ -11,9 +11,10 @@ import {
 } from '@aworld-train/core'
 import { Agent } from './agent.ts'
 import { type AgentGraph, createAgentGraph } from './agent-graph.ts'
-import { createProgramRun, runMembers } from './agent-program.ts'
+import { createProgramRun, runProgram } from './agent-program.ts'
 import { createLocalContext } from './local-context.ts'
 import { createModelTransport, type ModelTransport } from './model-client.ts'
+import { messagesOf } from './program-run.ts'
 import { RunConfig, type RunConfigOptions } from './run-config.ts'
 import { Swarm } from './swarm.ts'
 import { Task, type TaskOptions, type TaskResponse, type TaskStatus } from './task.ts'
@@ -135,7 +136,6 @@ async function withTransport<Value>(use: (transport: ModelTransport) => Promise<
 
 interface PreparedTask {
   readonly task: Task
-  readonly members: readonly Agent[]
   readonly graph: AgentGraph
 }
 
@@ -143,9 +143,7 @@ const named = (input: unknown, source: Agent | Swarm) => ({ input, ...(source in
 
 function prepare(input: TaskInput): PreparedTask {
   const task = input instanceof Task ? input : new Task(input)
-  const { source } = task
-  const members = source instanceof Agent ? [source] : source.agents
-  return { task, members, graph: createAgentGraph(members, source instanceof Agent ? [] : source.registered) }
+  return { task, graph: createAgentGraph(task.source) }
 }
 
 const toRunConfig = (input: RunConfig | RunConfigOptions | undefined): RunConfig =>
@@ -168,7 +166,7 @@ function toProtocolTask({ id, input }: Task): AgentTask {
 }
 
 async function runOne(
-  { task, members, graph }: PreparedTask,
+  { task, graph }: PreparedTask,
   { environment, policy, limits = {} }: RunnersOptions,
   transport: ModelTransport,
   outer?: AbortSignal,
@@ -189,14 +187,14 @@ async function runOne(
     toolCalls: local.toolCalls,
   })
   try {
-    const { answer, messages, stopped } = await runMembers(members, local.context.task, run)
+    const { answer, messages, stopped } = await runProgram(local.context.task, run)
     if (answer !== null) return finish({ answer, status: 'success', msg: '', error: null }, messages)
     const error = noAnswer(task, stopped)
     return finish({ answer, status: 'failed', msg: error.message, error }, messages)
   } catch (thrown) {
     const error = signal.aborted ? abortError(task, outer) : toTrainError(thrown, 'AGENT_FAILED')
     const status: TaskStatus = !signal.aborted ? 'failed' : outer?.aborted ? 'cancelled' : 'timeout'
-    return finish({ answer: null, status, msg: error.message, error }, [...run.transcript.finished, ...run.transcript.current])
+    return finish({ answer: null, status, msg: error.message, error }, messagesOf(run))
   } finally {
     await local.close()
   }

@@ -126,15 +126,6 @@ test('unnamed agents are numbered', () => {
 })
 
 test.each([
-  ['no agents', () => new Swarm(), /Swarm has no agents; supported is the sequential form/],
-  [
-    'a group',
-    () => new Swarm([new Agent()] as never),
-    /groups, pairs and edges in arrays are not yet supported; supported is the sequential form/,
-  ],
-  ['a team', () => new Swarm(new Agent(), { build_type: 'team' }), /buildType "team" is not yet supported; supported is/],
-  ['a swarm in a swarm', () => new Swarm(new Swarm(new Agent()) as never), /a swarm inside a swarm is not yet supported/],
-  ['a text', () => new Swarm('agent' as never), /expected an Agent, got "agent"/],
   [
     'a misspelt option',
     () => new Swarm(new Agent(), { buildtype: 'workflow' } as never),

@@ -10,8 +10,8 @@ interface TaskFields {
   readonly name?: string | undefined
   /** The question, or the messages to start from. */
   readonly input: string | readonly Message[]
-  readonly agent?: Agent | undefined
-  readonly swarm?: Swarm | undefined
+  readonly agent?: Agent | Swarm | undefined
+  readonly swarm?: Agent | Swarm | undefined
   /** Seconds for the whole task; 0 or absent means no limit. */
   readonly timeout?: number | undefined
 }

@@ -6,19 +6,18 @@ import { createAgentGraph } from './agent-graph.ts'
 import { createProgramRun } from './agent-program.ts'
 import { createLocalContext } from './local-context.ts'
 import { createModelTransport } from './model-client.ts'
-import { runAgent } from './run-agent.ts'
 import { tool } from './tool.ts'
 import { createToolset } from './toolset.ts'
 
 test('whatever a model writes as a call, it gets one answer that is counted once', async () => {
   const add = tool({ name: 'add', parameters: z.object({ a: z.number(), b: z.number() }), execute: ({ a, b }) => a + b })
   const agent = new Agent({ tools: [add], agents: [new Agent({ name: 'helper' })] })
-  const graph = createAgentGraph([agent])
+  const graph = createAgentGraph(agent)
   const task = { version: 1 as const, id: 't', hash: '', input: 'x', data: {}, dataSource: '', extraInfo: {} }
   const { signal } = new AbortController()
   const local = createLocalContext({ task, graph, signal, limits: {}, environment: undefined, policy: undefined })
   const transport = createModelTransport()
-  const toolset = await createToolset(agent, local.context.invoke('agent'), createProgramRun(graph, local.context, transport, []), runAgent)
+  const toolset = await createToolset(agent, local.context.invoke('agent'), createProgramRun(graph, local.context, transport, []))
   let calls = 0
   const names = fc.oneof(fc.constantFrom('add', 'Add', 'helper', ''), fc.string())
   const texts = fc.oneof(

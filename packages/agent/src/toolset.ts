@@ -1,6 +1,8 @@
 import {
   type Invocation,
+  invocationPlace,
   isRecord,
+  type Message,
   placeOfCall,
   type ToolCall,
   type ToolDefinition,
@@ -9,8 +11,12 @@ import {
   TrainError,
 } from '@aworld-train/core'
 import type { Agent } from './agent.ts'
-import type { ProgramRun, RunAgent } from './program-run.ts'
+import type { Delegate } from './agent-graph.ts'
+import { isSwarm } from './collect-agents.ts'
+import { countStep, type ProgramRun } from './program-run.ts'
 import { suggest } from './suggest.ts'
+import { leadOf } from './swarm/calls.ts'
+import { toSingleGraph } from './swarm/graph.ts'
 import type { Tool } from './tool.ts'
 
 type Arguments = Readonly<Record<string, unknown>>
@@ -18,7 +24,7 @@ type Arguments = Readonly<Record<string, unknown>>
 type Entry =
   | { readonly kind: 'environment'; readonly definition: ToolDefinition }
   | { readonly kind: 'tool'; readonly definition: ToolDefinition; readonly tool: Tool }
-  | { readonly kind: 'agent'; readonly definition: ToolDefinition; readonly agent: Agent }
+  | { readonly kind: 'agent'; readonly definition: ToolDefinition; readonly delegate: Delegate }
 
 /** Which call of which turn of its agent a tool call is, both counted from 0. */
 export interface CallPlace {
@@ -31,12 +37,14 @@ export interface Toolset {
   readonly definitions: readonly ToolDefinition[]
   /** Runs a call. Mistakes of the model and errors that a tool reports are results with `isError`; a lost server or an abort rejects. */
   call(call: ToolCall, at: CallPlace, signal: AbortSignal): Promise<ToolResult>
+  /** What to tell the first agent of a team that has asked the others less often than it must; `null` if it may answer. */
+  reminder(): Message | null
 }
 
 const failed = (text: string): ToolResult => ({ content: `Error: ${text}`, isError: true })
 
 /** Lists the leased tools, then the local ones, then the agents. Two tools of one name throw CONFIG_INVALID. */
-export async function createToolset(agent: Agent, invocation: Invocation, run: ProgramRun, runAgent: RunAgent): Promise<Toolset> {
+export async function createToolset(agent: Agent, invocation: Invocation, run: ProgramRun): Promise<Toolset> {
   const { context, graph } = run
   const name = invocation.agent
   const leased: Tools | null = agent.mcpConfig ? await invocation.tools() : null
@@ -53,14 +61,20 @@ export async function createToolset(agent: Agent, invocation: Invocation, run: P
   for (const definition of listed) add({ kind: 'environment', definition })
   for (const tool of agent.tools) add({ kind: 'tool', definition: tool.definition, tool })
   for (const delegate of graph.delegatesOf(agent)) {
-    add({ kind: 'agent', definition: agentDefinition(graph.nameOf(delegate), delegate.desc), agent: delegate })
+    add({ kind: 'agent', definition: agentDefinition(graph.nameOf(delegate.to), descOf(delegate)), delegate })
   }
+  const leads = graph.delegatesOf(agent).filter(({ swarm }) => swarm?.kind === 'team' && leadOf(swarm) === agent)
+  const needed = Math.max(0, ...leads.map(({ swarm }) => swarm!.minCallNum))
+  let asked = 0
 
   const carryOut = (entry: Entry, call: ToolCall, at: CallPlace, args: Arguments, signal: AbortSignal): Promise<ToolResult> => {
     if (entry.kind === 'environment') return leased!.call({ id: call.id, name: call.name, arguments: args }, signal)
     return invocation.runTool(call, async (limit) => {
       const both = limit === signal ? limit : AbortSignal.any([limit, signal])
-      if (entry.kind === 'agent') return askAgent(entry.agent, args, { invocation, call, at }, run, runAgent, both)
+      if (entry.kind === 'agent') {
+        asked += 1
+        return askDelegate(entry.delegate, args, { agent, invocation, call, at }, run, both)
+      }
       const { rollout, attempt, task } = context
       const state = entry.tool.state && (await context.state(entry.tool.state))
       const file = (fileName: string) => context.file(fileName)
@@ -70,6 +84,10 @@ export async function createToolset(agent: Agent, invocation: Invocation, run: P
 
   return {
     definitions: [...entries.values()].map((entry) => entry.definition),
+    reminder: () =>
+      asked >= needed
+        ? null
+        : { role: 'user', content: `Ask the other agents before you answer, at least ${needed} times; so far it was ${asked}.` },
     async call(call, at, signal) {
       signal.throwIfAborted()
       const entry = entries.get(call.name)
@@ -120,25 +138,35 @@ function agentDefinition(name: string, desc: string | undefined): ToolDefinition
   }
 }
 
-async function askAgent(
-  agent: Agent,
+const descOf = ({ to }: Delegate) => to.desc ?? (isSwarm(to) && to.kind !== 'workflow' ? leadOf(to).desc : undefined)
+
+async function askDelegate(
+  { to, swarm }: Delegate,
   { content }: Arguments,
-  caller: { readonly invocation: Invocation; readonly call: ToolCall; readonly at: CallPlace },
+  caller: { readonly agent: Agent; readonly invocation: Invocation; readonly call: ToolCall; readonly at: CallPlace },
   run: ProgramRun,
-  runAgent: RunAgent,
   signal: AbortSignal,
 ): Promise<ToolResult> {
   if (typeof content !== 'string') return failed('"content" is missing; write what the agent is to do, as text.')
-  const { graph, context } = run
-  const name = graph.nameOf(agent)
-  const { turn, place } = caller.at
-  const number = graph.agents.findIndex((each) => graph.nameOf(each) === caller.invocation.agent)
-  const invocation = context.invoke(name, {
-    place: placeOfCall({ agent: number, place: caller.invocation.place }, turn, place),
-    startedBy: [{ trajectory: caller.invocation.id, toolCall: caller.call.id }],
-  })
-  const ownTranscript = { ...run, transcript: { finished: [], current: [] } }
-  const { answer, stopped } = await runAgent(agent, [{ role: 'user', content }], ownTranscript, { invocation, signal })
+  const { graph } = run
+  const name = graph.nameOf(to)
+  const callers = [...run.callers, caller.agent]
+  const times = callers.filter((agent) => agent === to).length
+  if (swarm && times >= swarm.endlessThreshold)
+    return failed(`"${name}" cannot be asked again here: it waits for this answer already, ${times} times over. Answer yourself.`)
+  if (swarm && !countStep(run, swarm)) return failed(`the agents may start ${swarm.maxSteps} times, and have; answer with what you know.`)
+  const number = graph.agents.indexOf(caller.agent)
+  const place = placeOfCall({ agent: number, place: caller.invocation.place }, caller.at.turn, caller.at.place)
+  if (!invocationPlace.test(place)) return failed(`"${name}" cannot be asked here: too many agents wait for one another. Answer yourself.`)
+  const startedBy = [{ trajectory: caller.invocation.id, toolCall: caller.call.id }]
+  const steps = new Map(run.steps)
+  if (isSwarm(to)) steps.delete(to)
+  const { answer, stopped } = await run.runGraph(
+    isSwarm(to) ? to.graph : toSingleGraph(to),
+    { input: [{ role: 'user', content }], place, startedBy },
+    { ...run, transcripts: [], steps, callers },
+    signal,
+  )
   if (stopped) return failed(`agent "${name}" stopped at its limit of turns without an answer.`)
   return answer === null ? failed(`agent "${name}" gave no answer.`) : { content: answer, isError: false }
 }

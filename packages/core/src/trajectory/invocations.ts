@@ -22,7 +22,7 @@ export function invocationId(agents: readonly string[], agent: string, place: st
 }
 
 function spellPlace(agents: readonly string[], place: string): string {
-  const [, number, callerPlace = '', call] = /^(\d+)(?::(.+))?\.(\d+\.\d+)$/.exec(place) ?? []
+  const [, number, callerPlace = '', call] = /^(\d+)(?::(.+))?\.(\d+\.\d+(?:-\d+)?)$/.exec(place) ?? []
   const caller = number === undefined ? undefined : agents[Number(number)]
   return caller === undefined ? place : `${invocationId(agents, caller, callerPlace)}.${call}`
 }

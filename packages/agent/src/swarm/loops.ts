@@ -1,0 +1,57 @@
+import { TrainError } from '@aworld-train/core'
+import type { Agent } from '../agent.ts'
+import { collectAgents, isSwarm } from '../collect-agents.ts'
+import type { Swarm } from '../swarm.ts'
+import type { GraphNode } from './graph.ts'
+import { LoopableAgent } from './loopable-agent.ts'
+
+export const isLoop = (work: Agent | Swarm): work is LoopableAgent => work instanceof LoopableAgent
+
+/** `node` and all that come before it, the nearest first. */
+function upTo(node: GraphNode): ReadonlySet<GraphNode> {
+  const found = new Set([node])
+  for (const each of found) for (const { from } of each.before) found.add(from)
+  return found
+}
+
+/** The node that a loop goes back to: the nearest of this name at or before it. */
+export function findLoopPoint(loop: GraphNode, name: string | undefined): GraphNode | undefined {
+  if (name === undefined) return loop
+  return [...upTo(loop)].find(({ work }) => !isSwarm(work) && work.name === name)
+}
+
+/** The nodes that run again: those between the point and the loop, both among them. */
+export function loopBody(point: GraphNode, loop: GraphNode): readonly GraphNode[] {
+  return [...upTo(loop)].filter((node) => upTo(node).has(point))
+}
+
+/** Finds what waits for the end of a loop. Throws CONFIG_INVALID for a loop point that is not before its loop, and for loops that overlap. */
+export function placeLoops(nodes: readonly GraphNode[]): void {
+  const bodies = new Map<GraphNode, ReadonlySet<GraphNode>>()
+  for (const node of nodes) {
+    const { work } = node
+    if (!isLoop(work)) continue
+    const point = findLoopPoint(node, work.loopPoint)
+    if (!point) {
+      const names = collectAgents([...upTo(node)].map((each) => each.work).filter((each) => !isSwarm(each))).map(({ name }) => name)
+      throw invalid(
+        `LoopableAgent "${work.name}" goes back to "${work.loopPoint}", which is not before it; before it are: ${names.join(', ')}.`,
+      )
+    }
+    bodies.set(node, work.loopPointFinder ? upTo(node) : new Set(loopBody(point, node)))
+  }
+  for (const [loop, body] of bodies) {
+    for (const [other, otherBody] of bodies) {
+      const shared = [...body].filter((node) => otherBody.has(node)).length
+      if (shared === 0 || shared === body.size || shared === otherBody.size) continue
+      throw invalid(
+        `the loops of "${loop.work.name}" and "${other.work.name}" overlap; put one of them inside the other, or let one follow the other.`,
+      )
+    }
+  }
+  for (const node of nodes) {
+    node.after = [...bodies].filter(([, body]) => !body.has(node) && node.before.some(({ from }) => body.has(from))).map(([loop]) => loop)
+  }
+}
+
+const invalid = (message: string) => new TrainError('CONFIG_INVALID', `Swarm: ${message}`)
