@@ -63,7 +63,7 @@ export async function runAgent(
     tools: async () => noTools(),
     runTool: async () => noTools(),
     state: async () => noTools(),
-    recordEdge() {},
+    invoke: noTools,
   }
   try {
     const { answer } = await program.run(task, context)

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
+import type { RandomKey } from '@aworld-train/core'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
 import { type ScriptedEngine, scriptedEngine, writeTinyModel } from '@aworld-train/testing'
 
@@ -12,8 +13,8 @@ export interface Policy extends AsyncDisposable {
   idsOf(text: string): readonly number[]
 }
 
-/** What the policy says to a prompt. */
-export type Say = (prompt: string) => string
+/** What the policy says to a prompt, with the key of its random numbers. */
+export type Say = (prompt: string, random: RandomKey) => string
 
 /** A gateway on a real port before a policy of Qwen3's format that says `texts` in order, or what a prompt is answered with; an error is thrown instead. */
 export async function startPolicy(texts: readonly (string | Error)[] | Say): Promise<Policy> {
@@ -24,8 +25,8 @@ export async function startPolicy(texts: readonly (string | Error)[] | Say): Pro
   const idsOf = (text: string) => [...chat.encode(text), ...model.stopTokenIds]
   const engine = scriptedEngine({
     model,
-    script({ promptTokenIds }, call) {
-      if (typeof texts === 'function') return { tokenIds: idsOf(texts(chat.decode(promptTokenIds))) }
+    script({ promptTokenIds, random }, call) {
+      if (typeof texts === 'function') return { tokenIds: idsOf(texts(chat.decode(promptTokenIds), random)) }
       const text = texts[call] ?? new Error(`The agent called ${call + 1} times; ${texts.length} were expected.`)
       if (text instanceof Error) throw text
       return { tokenIds: idsOf(text) }

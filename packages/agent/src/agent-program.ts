@@ -81,17 +81,24 @@ function declare(agent: Agent, graph: AgentGraph, policyBaseUrls: readonly strin
 const functionName = 'agent'
 
 function functionProgram(source: AgentFunction, { functionTools }: AgentProgramOptions): ClosableAgentProgram {
+  return createFunctionProgram([{ name: functionName, trainable: true, randomKey: 'prompt', ...functionTools }], source)
+}
+
+/** Makes a program of a function. Its context is that of the first agent, unless the function names another. */
+export function createFunctionProgram(agents: readonly AgentDeclaration[], source: AgentFunction): ClosableAgentProgram {
+  const names = agents.map(({ name }) => name)
   return {
-    agents: [{ name: functionName, trainable: true, ...functionTools }],
+    agents,
     async run(task, context) {
-      const returned = await inContext(context, () => orAborted(source(task, toFunctionContext(context)), context.signal), functionName)
+      const functionContext = toFunctionContext(context, names[0]!)
+      const returned = await inContext(context, () => orAborted(source(task, functionContext), context.signal), names.join(', '))
       return readAnswer(returned)
     },
     close: async () => {},
   }
 }
 
-function toFunctionContext(context: RolloutContext): AgentFunctionContext {
+function toFunctionContext(context: RolloutContext, first: string): AgentFunctionContext {
   const { rollout, attempt, task, signal, limits } = context
   return {
     rollout,
@@ -100,12 +107,12 @@ function toFunctionContext(context: RolloutContext): AgentFunctionContext {
     file: (name) => context.file(name),
     signal,
     limits,
-    policy: (agent = functionName, place) => context.policy(agent, place),
-    tools: (agent = functionName, place) => context.tools(agent, place),
+    policy: (agent = first, place) => context.policy(agent, place),
+    tools: (agent = first, place) => context.tools(agent, place),
     state: (definition) => context.state(definition),
     invoke: (agent, options) => context.invoke(agent, options),
     runTool: (agent, call, run) => context.runTool(agent, call, run),
-    ...context.policy(functionName),
+    ...context.policy(first),
   }
 }
 

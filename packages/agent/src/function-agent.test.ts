@@ -21,7 +21,7 @@ test('a function is one trainable agent that reaches the policy with any OpenAI 
     const reply = await client.chat.completions.create({ model, messages: [{ role: 'user', content: task.input as string }] })
     return reply.choices[0]!.message.content
   }
-  expect(toAgentProgram(solve).agents).toEqual([{ name: 'agent', trainable: true }])
+  expect(toAgentProgram(solve).agents).toEqual([{ name: 'agent', trainable: true, randomKey: 'prompt' }])
   const result = await runOnce(solve, { baseUrl: server.baseUrl })
   expect(result).toMatchObject({ answer: 'three', messages: [] })
   expect(server.requests[0]!.headers.authorization).toBe('Bearer policy-key')
@@ -39,7 +39,9 @@ test('a function and a tool read a file of the task by its name', async () => {
 
 test('declares the tools that were given for it', () => {
   const functionTools = { mcpConfig: { mcpServers: { table: { command: 'node' } } }, mcpServers: ['table'] }
-  expect(toAgentProgram(() => 'x', { functionTools }).agents).toEqual([{ name: 'agent', trainable: true, ...functionTools }])
+  expect(toAgentProgram(() => 'x', { functionTools }).agents).toEqual([
+    { name: 'agent', trainable: true, randomKey: 'prompt', ...functionTools },
+  ])
 })
 
 test.each([

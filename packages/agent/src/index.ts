@@ -1,6 +1,7 @@
 export { Agent, type AgentOptions } from './agent.ts'
 export { AgentConfig, type AgentConfigFields, type AgentConfigOptions } from './agent-config.ts'
 export { toAgentProgram } from './agent-program.ts'
+export { type AgentDefinition, defineAgents } from './define-agents.ts'
 export type * from './hooks.ts'
 export { type LoadAgentsOptions, type LoadedAgents, loadAgentsFromObject, loadAgentsFromYaml } from './load-agents.ts'
 export type * from './program-types.ts'

@@ -6,7 +6,7 @@ import { type RunEvent, RunReport } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Agent, AgentTrainer, AworldAgentLoop } from './index.ts'
+import { Agent, AgentTrainer, AworldAgentLoop, Swarm } from './index.ts'
 import type { PythonTrainerProcessor } from './python-trainer-processor.ts'
 import { writeScriptedPython } from './testing/scripted-python.ts'
 
@@ -61,6 +61,21 @@ const runOf = () => join(directory, 'runs', readdirSync(join(directory, 'runs'))
 describe('a training with verl', () => {
   it('is what a trainer without a name is', () => {
     expect(trainer().made.trainEngineName).toBe('verl')
+  })
+
+  it.each([
+    ['last', 1],
+    [{ role: 'asker' }, 0],
+  ])('trains the rows %j of a swarm, and warns of what nobody asked to be left out', async (selection, warned) => {
+    const agent = new Swarm(
+      new Agent({ name: 'asker', systemPrompt: 'Ask.' }),
+      new Agent({ name: 'answerer', systemPrompt: 'Say yes or no.' }),
+    )
+    const { made, events } = trainer({ agent }, { rows: selection })
+    const { ledger } = await made.train()
+    expect(ledger).toMatchObject({ untrained: { 'unselected-by-trainer': expect.any(Number) }, unexplained: 0 })
+    const said = events.filter((event) => event.type === 'warning-raised' && event.message.includes('2 agents are trained'))
+    expect(said).toHaveLength(warned)
   })
 
   it('serves rollouts, follows the trainer, and accounts for every token', async () => {
@@ -334,6 +349,14 @@ describe('what stands against a training with verl', () => {
     const config = { model: { path: './model' }, rows: 'all' }
     const { made } = trainer({ trainEngineName: 'trl', config })
     await expect(made.validate()).rejects.toThrow('set it to last or longest, or trainEngineName to local or tinker or verl.')
+  })
+
+  it('is the row of an agent that the program does not have', async () => {
+    const agent = new Swarm(new Agent({ name: 'planner' }), new Agent({ name: 'writer' }))
+    const config = { model: { path: './model' }, rows: { role: 'planer' } }
+    await expect(trainer({ trainEngineName: 'trl', agent, config }).made.validate()).rejects.toThrow(
+      'rows.role is "planer", which is no agent of the program; the trained agents are "planner", "writer". Did you mean "planner"?',
+    )
   })
 
   it('is one for each fault: a faulty section is missing nothing', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { toRandomKey } from './random-key.ts'
+import { promptNumber, toRandomKey } from './random-key.ts'
 
 const agents = [{ name: 'agent', trainable: true }]
 const agent = { id: 'agent', name: 'agent' }
@@ -30,4 +30,13 @@ test('seeds of run and sampling do not add up to one another', () => {
   for (let run = 0; run < 50; run++) for (let step = 1; step < 50; step++) seeds.add(toRandomKey(run, request(step), agent, 0).seed)
   expect(seeds.size).toBe(50 * 49)
   for (const seed of seeds) expect(Number.isInteger(seed) && seed >= 0 && seed < 2 ** 32).toBe(true)
+})
+
+test('a prompt has the same number wherever its ids lie, and another one each time it is asked', () => {
+  const asked = new Map<number, number>()
+  const first = promptNumber(Int32Array.of(1, 2, 3), asked)
+  expect(promptNumber(Int32Array.of(0, 1, 2, 3).subarray(1), asked)).toBe(first + 1)
+  expect(promptNumber(Int32Array.of(1, 2, 3), new Map())).toBe(first)
+  expect(promptNumber(Int32Array.of(1, 2), asked)).not.toBe(first)
+  expect(first).toBeLessThan(2 ** 48)
 })

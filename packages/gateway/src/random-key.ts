@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { RandomKey, SessionRequest } from '@aworld-train/core'
 
 /** Mixes two 32-bit integers into one: the finaliser of MurmurHash3 over their sum, so that neighbours differ in all bits. */
@@ -6,6 +7,17 @@ function mix(first: number, second: number): number {
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return (hash ^ (hash >>> 16)) >>> 0
+}
+
+/**
+ * The number of a prompt, which stands in the key of a call for its place where calls come in no certain order: 48 bits of its digest, and
+ * how often it was asked before. `asked` counts that.
+ */
+export function promptNumber({ buffer, byteOffset, byteLength }: Int32Array, asked: Map<number, number>): number {
+  const digest = Number.parseInt(hash('sha256', Buffer.from(buffer, byteOffset, byteLength)).slice(0, 12), 16)
+  const before = asked.get(digest) ?? 0
+  asked.set(digest, before + 1)
+  return digest + before
 }
 
 /**

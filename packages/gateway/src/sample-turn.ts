@@ -6,7 +6,7 @@ import type { AnswerHead, Completion, ModelCall } from './call.ts'
 import { add } from './counters.ts'
 import { effectiveSampling } from './effective-sampling.ts'
 import type { TokenModel } from './models/model-table.ts'
-import { toRandomKey } from './random-key.ts'
+import { promptNumber, toRandomKey } from './random-key.ts'
 import { responseRoom } from './response-room.ts'
 import { keepTurn, type Progress, type ServeCallOptions } from './served-call.ts'
 import { checkBudget, holdRecord, tokenLimit } from './session-state.ts'
@@ -99,13 +99,14 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
   const answer = createAnswer(dialect, head, response)
   progress.answer = answer
 
+  agent.underway.add(prepared)
   const generation = await generate({
     engine,
     request: {
       promptTokenIds: prepared.promptTokenIds,
       sampling,
       constraint,
-      random: toRandomKey(parts.seed, request, agent, arrival),
+      random: toRandomKey(parts.seed, request, agent, agent.asked ? promptNumber(prepared.promptTokenIds, agent.asked) : arrival),
       affinity: affinityOf(request, agent, () => call.messages.find(({ role }) => role === 'user')?.content ?? ''),
       origin: { rollout: request.rollout, attempt: request.attempt, agent: agent.name, trajectory: agent.id },
       policy,
@@ -114,7 +115,7 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
     call: active,
     graceMs: limits.abortGraceMs,
     onPiece: createPieceHandler(options, model, active, parser, answer, sampling.maxTokens),
-  })
+  }).finally(() => agent.underway.delete(prepared))
   const { unified } = generation.finishReason
   const failed = unified === 'error' || unified === 'aborted'
   const nothing = generation.tokenIds.length === 0 && (failed || active.wasCut() !== null)

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Conversation } from '@aworld-train/chat'
+import type { Conversation, PreparedPrompt } from '@aworld-train/chat'
 import {
   invocationId,
   maxInvocations,
@@ -42,6 +42,10 @@ export interface AgentState {
   readonly over: number[]
   /** Number of calls that have arrived, which is the index of the next one in its random key. */
   arrivals: number
+  /** How often each prompt was asked, by its number; `null` where calls are told apart by their arrival. */
+  readonly asked: Map<number, number> | null
+  /** Prompts whose answers are being sampled. */
+  readonly underway: Set<PreparedPrompt>
   /** Number of calls to third parties that were translated. */
   frozenCalls: number
   /** Keeps answers that later calls of the agent may refer to. */
@@ -108,7 +112,8 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       throw new TrainError('CONFIG_INVALID', message)
     }
     if (home.kind === 'token') void home.chat
-    agents.set(name, createAgentState(request, name, { name, trainable, home, fixed: agent.model !== undefined, now }))
+    const asked = agent.randomKey === 'prompt' ? new Map<number, number>() : null
+    agents.set(name, createAgentState(request, name, { name, trainable, home, fixed: agent.model !== undefined, now, asked }))
   }
   const { maxSessionTokens = none, maxFrozenTokens = none, maxCost = none } = request
   const state: SessionState = {
@@ -135,7 +140,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
 function createAgentState(
   { rollout, attempt }: SessionRequest,
   id: string,
-  agent: Pick<AgentState, 'name' | 'trainable' | 'home' | 'fixed' | 'now'>,
+  agent: Pick<AgentState, 'name' | 'trainable' | 'home' | 'fixed' | 'now' | 'asked'>,
 ): AgentState {
   const identity = JSON.stringify([rollout, attempt, id])
   return {
@@ -147,6 +152,7 @@ function createAgentState(
     answers: new Map(),
     over: [],
     arrivals: 0,
+    underway: new Set(),
     frozenCalls: 0,
     memory: createResponseMemory(),
   }
@@ -169,7 +175,7 @@ export function stateAt(session: SessionState, first: AgentState, place: string)
     session.failure ??= new TrainError('AGENT_LIMIT', message, { details: { stopReason: 'turn-limit' } })
     throw session.failure
   }
-  const state = createAgentState(request, id, { name, trainable, home, fixed, now })
+  const state = createAgentState(request, id, { name, trainable, home, fixed, now, asked: first.asked && new Map() })
   agents.set(id, state)
   return state
 }

@@ -1,4 +1,5 @@
 import {
+  type AgentDeclaration,
   type AttemptExecutor,
   type AttemptOutcome,
   cutSideBySide,
@@ -28,7 +29,7 @@ export interface AttemptOptions {
   readonly attempt: number
   readonly limits: RolloutRequest['limits'] & { readonly timeoutMs: number }
   /** Agents of the program, as the gateway serves them. */
-  readonly agents: readonly { readonly name: string; readonly trainable: boolean; readonly model?: string | undefined }[]
+  readonly agents: readonly Pick<AgentDeclaration, 'name' | 'trainable' | 'model' | 'randomKey'>[]
   readonly gateway: PolicyGateway
   readonly executor: AttemptExecutor
   /** The span of the attempt, which its caller ends. */
@@ -75,7 +76,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     sample: request.sample,
     policy: request.policy,
     sampling: request.sampling,
-    agents: agents.map(({ name, trainable, model }) => ({ name, trainable, model })),
+    agents: agents.map(({ name, trainable, model, randomKey }) => ({ name, trainable, model, randomKey })),
     maxSessionTokens: limits.maxTokens,
     maxTurns,
     maxResponseTokens: limits.maxResponseTokens,

@@ -2,7 +2,7 @@ export { openAgentSide, runnerSettings, type ServedAgentSide, serveAgentSide } f
 export { checkAgentSide } from './agent-side/check-agent-side.ts'
 export { policyName } from './agent-side/check-models.ts'
 export { countCalls } from './agent-side/count-calls.ts'
-export { describeAgents } from './agent-side/describe-agents.ts'
+export { checkRows, describeAgents, rowsWarning } from './agent-side/describe-agents.ts'
 export { toFrozenRoutes } from './agent-side/frozen-routes.ts'
 export { openPolicyGateway, type PolicyGatewayOptions, routeSettings } from './agent-side/policy-gateway.ts'
 export { readListener } from './agent-side/read-listener.ts'

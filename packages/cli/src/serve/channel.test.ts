@@ -101,7 +101,7 @@ test('a trainer with files of its own drives agents behind serve and scores by i
   const result = await client.submit({ uid: 'a' })
   expect(result).toMatchObject({ status: 'done', reward: null, answer: 'Second.', solution: 'Second.', turns: 2, omitted: {} })
   const [first, second] = calls
-  expect(first).toMatchObject({ agent: 'agent', turn: 0, sampling: { maxTokens: 512 } })
+  expect(first).toMatchObject({ agent: 'agent', sampling: { maxTokens: 512 } })
   const ids = Array.from(result.tokens[0]!.ids)
   expect(ids).toEqual([...second!.promptIds, ...chat.encode('Second.'), 257])
   expect(ids.slice(0, result.rows[0]!.promptLength)).toEqual(Array.from(first!.promptIds))
@@ -110,6 +110,12 @@ test('a trainer with files of its own drives agents behind serve and scores by i
     expect(await readFile(join(folder, 'native', 'rollouts', 'tokenizer', name))).toEqual(files.get(name))
   expect(masked).toEqual([...chat.encode('First.'), 257, ...chat.encode('Second.'), 257])
   await client.close()
+})
+
+test('rows of an agent that is not served are refused at the start', async () => {
+  await expect(serve('role', { rows: { role: 'planner' } }, {})).rejects.toThrow(
+    'rows.role is "planner", which is no agent of the program; the trained agents are "agent".',
+  )
 })
 
 test('rewards of serve score rows with their own answers; a conversation ends where a row must', async () => {

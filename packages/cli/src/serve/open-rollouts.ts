@@ -5,6 +5,7 @@ import { isLoopback } from '@aworld-train/http'
 import { openRunStore } from '@aworld-train/store'
 import {
   checkExecutor,
+  checkRows,
   createNamedReward,
   isExternal,
   kindOf,
@@ -14,6 +15,7 @@ import {
   readToken,
   requireDataset,
   rewardOfPath,
+  rowsWarning,
   runnerSettings,
   type ServedAgentSide,
   serveAgentSide,
@@ -56,6 +58,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const channel = models.find((model) => model.channel)?.channel ?? null
   const agent = await loadAgent(settings.agent, directory)
   const { program, directory: agentDirectory } = agent
+  if (channel) checkRows(program.agents, channel.settings.rows)
   const { baseDirectory, ...environmentLimits } = config.environment
   const executor = { settings: config.executor, agent, engines: launcherEngines, directory }
   // Workers that somebody else starts may connect with a token that is printed.
@@ -94,6 +97,8 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   }
   const onWarning = ({ code, message }: { readonly code: string; readonly message: string }) =>
     emit({ type: 'warning-raised', at: Date.now(), code, message })
+  const leftOut = channel && rowsWarning(program.agents, channel.settings.rows)
+  if (leftOut) onWarning({ code: 'CONFIG_WARNING', message: leftOut })
   const workers = openWorkers(stack, { ...executor, entry: workerEntry, environment: environmentLimits, fileOf, onWarning })
   const { maxQueuedBytes, ...serverLimits } = settings.limits
   const { maxResponseTokens, ...ofTraining } = config.limits

@@ -14,6 +14,11 @@ export interface AgentDeclaration {
   readonly trainable: boolean
   /** One of the gateway's models, which is recorded as text and never trained. Default: the rollout's policy. */
   readonly model?: string | undefined
+  /**
+   * What tells its calls apart in their random keys: their place among the agent's calls (default), or their prompt, where an agent calls in
+   * no certain order.
+   */
+  readonly randomKey?: 'place' | 'prompt' | undefined
   readonly mcpConfig?: McpConfig | undefined
   readonly mcpServers?: readonly string[] | undefined
   /** Tools to hide: server name to tool names. */

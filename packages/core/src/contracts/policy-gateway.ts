@@ -1,6 +1,6 @@
 import type { Trajectory } from '../protocol/episode.ts'
 import type { Sampling } from '../protocol/sampling.ts'
-import type { PolicyEndpoint } from './agent-program.ts'
+import type { AgentDeclaration, PolicyEndpoint } from './agent-program.ts'
 import type { TraceHeaders } from './trace-headers.ts'
 
 /** A fixed address for a session without an end, which survives a restart. */
@@ -19,7 +19,7 @@ export interface SessionRequest {
   readonly policy: string
   readonly sampling: Sampling
   /** `model` names one of the gateway's models for this agent. Default: `policy`. */
-  readonly agents: readonly { readonly name: string; readonly trainable: boolean; readonly model?: string | undefined }[]
+  readonly agents: readonly Pick<AgentDeclaration, 'name' | 'trainable' | 'model' | 'randomKey'>[]
   /**
    * Most tokens that all calls together may sample; `sampling.maxTokens` is the limit of one call. The call that reaches this is cut short,
    * and later calls are refused.

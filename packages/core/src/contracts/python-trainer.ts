@@ -18,8 +18,8 @@ export interface PythonTrainer<
   readonly python: TrainerPython
   /** Names of its keys, for messages. */
   readonly keys: TrainerKeys
-  /** Selections of a rollout's rows that its batches can hold. */
-  readonly rows: readonly RowSelection[]
+  /** Selections of a rollout's rows that its batches can hold. The row of one agent is one that each of them holds. */
+  readonly rows: readonly Extract<RowSelection, string>[]
   /** Reads a configuration in the framework's form, in ours, or both. `problems` has everything that is wrong with it. */
   readConfig(source: string | object | undefined, options: ReadConfigOptions): Promise<Config>
   /** Plans a start, with every value filled in. `problems` has everything that prevents it. Starts and writes nothing. */

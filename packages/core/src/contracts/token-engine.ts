@@ -10,7 +10,7 @@ export interface RandomKey {
   readonly seed: number
   readonly task: string
   readonly sample: number
-  /** Index of the model call in its rollout. */
+  /** Index of the model call among those of its agent, or a number of its prompt. */
   readonly turn: number
 }
 

@@ -49,7 +49,7 @@ export const ChannelGenerate = z.strictObject({
   agent: z.string(),
   /** Id of the invocation. */
   trajectory: z.string(),
-  /** Index of the call in its invocation. */
+  /** Index of the call in its invocation, or a number of its prompt. */
   turn: count,
   sampling: z.strictObject({
     temperature: z.number().min(0),

@@ -13,8 +13,8 @@ export const channelCloseCodes = { rejected: 4000, unreadable: 4001, replaced: 4
 export const ChannelFailure = z.strictObject({ code: z.string().min(1), message: z.string(), retryable: z.boolean() })
 export type ChannelFailure = z.infer<typeof ChannelFailure>
 
-/** The rows of an episode that a trainer gets: every branch, the one that ended last, or the one with the most tokens. */
-export const RowSelection = z.enum(['all', 'last', 'longest'])
+/** The rows of an episode that a trainer gets: every branch, the last one, the one with the most tokens, or the last one of an agent. */
+export const RowSelection = z.union([z.enum(['all', 'last', 'longest']), z.strictObject({ role: z.string().min(1) })])
 export type RowSelection = z.infer<typeof RowSelection>
 
 /** Part of the data that a submission belongs to. Rollouts of `val` are never trained. */

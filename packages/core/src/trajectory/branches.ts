@@ -7,6 +7,24 @@ export function toBranches(turns: readonly Turn[]): Turn[][] {
   return turns.filter((turn) => !parents.has(turn.index)).map((leaf) => pathTo(leaf, byIndex))
 }
 
+/**
+ * Branches in an order that does not depend on time: those of several roots by their tokens, because a program may have several conversations
+ * at once and turns are numbered as they come. Branches of one root keep their order.
+ */
+export function inStableOrder(branches: readonly (readonly Turn[])[]): readonly (readonly Turn[])[] {
+  if (new Set(branches.map(([root]) => root)).size < 2) return branches
+  return branches.toSorted((one, other) => compareTokens(one.at(-1)!, other.at(-1)!))
+}
+
+function compareTokens(one: Turn, other: Turn): number {
+  return compareIds(one.promptTokenIds, other.promptTokenIds) || compareIds(one.completionTokenIds, other.completionTokenIds)
+}
+
+function compareIds(one: Int32Array, other: Int32Array): number {
+  const at = one.findIndex((id, index) => id !== other[index])
+  return at < 0 || at >= other.length ? one.length - other.length : one[at]! - other[at]!
+}
+
 function pathTo(leaf: Turn, byIndex: ReadonlyMap<number, Turn>): Turn[] {
   const path: Turn[] = []
   for (let turn: Turn | undefined = leaf; turn; turn = turn.parent === null ? undefined : byIndex.get(turn.parent)) {

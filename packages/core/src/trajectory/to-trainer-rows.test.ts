@@ -78,6 +78,29 @@ describe('branches', () => {
     expect(last.omitted).toEqual({ 'frozen-policy': 2, 'unselected-by-trainer': 2 })
   })
 
+  test('of one agent are that of its last branch; what others sampled is left out', () => {
+    const plan = makeTrajectory([turn(), turn()], { agent: 'plan' })
+    plan.turns[0]!.timing = { startedAt: 0, endedAt: 5 }
+    plan.turns[1]!.timing = { startedAt: 0, endedAt: 4 }
+    const act = makeTrajectory([turn()], { agent: 'act' }, 2_000_000)
+    act.turns[0]!.timing = { startedAt: 0, endedAt: 9 }
+    const episode = makeEpisode([plan, act])
+    const planned = toTrainerRows(episode, options({ rows: { role: 'plan' } }))
+    expect(planned.rows).toMatchObject([{ agent: 'plan', turns: [0] }])
+    expect(planned).toMatchObject({ status: 'done', omitted: { 'unselected-by-trainer': 4 } })
+    const again = makeTrajectory([turn()], { agent: 'plan', id: 'plan:act.0.0' }, 3_000_000)
+    const twice = toTrainerRows(makeEpisode([plan, again, act]), options({ rows: { role: 'plan' } }))
+    expect(twice.rows).toMatchObject([{ agent: 'plan', trajectory: 'plan:act.0.0' }])
+    const absent = toTrainerRows(makeEpisode([act]), options({ rows: { role: 'plan' } }))
+    expect(absent).toMatchObject({
+      status: 'failed',
+      rows: [],
+      omitted: { 'unselected-by-trainer': 2 },
+      error: { code: 'ROLLOUT_WITHOUT_ROWS' },
+    })
+    expect(absent.error!.message).toContain('gives no row of agent "plan" (2 tokens unselected-by-trainer)')
+  })
+
   test('without a sampled token are no rows', () => {
     const assembly = toTrainerRows(
       makeEpisode([makeTrajectory([turn(), turn({ completion: 0 }), turn({ parent: 0, completion: 0 })])]),
@@ -189,7 +212,7 @@ describe('an episode', () => {
 })
 
 const arbitraryOptions = fc.record({
-  rows: fc.constantFrom<RowSelection>('all', 'last', 'longest'),
+  rows: fc.constantFrom<RowSelection>('all', 'last', 'longest', { role: 'agent' }),
   limits: fc.record({ maxPromptTokens: fc.integer({ min: 1, max: 6 }), maxResponseTokens: fc.integer({ min: 1, max: 20 }) }),
   evaluation: fc.boolean(),
   reward: fc.constantFrom<TrainerRowOptions['reward']>('service', 'native'),

@@ -64,16 +64,23 @@ function greatest(branches: readonly BranchCandidate[], measure: (branch: Branch
   )
 }
 
+const lastEnded = (branches: readonly BranchCandidate[]) => greatest(branches, ({ path }) => path.at(-1)!.timing.endedAt)
+
+/** Of the branches of an agent's last invocation the one that ended last. */
+function branchOf(role: string, branches: readonly BranchCandidate[]): BranchCandidate | undefined {
+  const own = branches.filter(({ trajectory }) => trajectory.agent === role)
+  return lastEnded(own.filter(({ trajectory }) => trajectory === own.at(-1)!.trajectory))
+}
+
 /** Of the branches of the invocation that answered the one that ended last. */
 function answeringBranch(branches: readonly BranchCandidate[]): BranchCandidate | undefined {
   const ids = new Set(answering(branches.map(({ trajectory }) => trajectory)).map(({ id }) => id))
-  return greatest(
-    branches.filter(({ trajectory }) => ids.has(trajectory.id)),
-    ({ path }) => path.at(-1)!.timing.endedAt,
-  )
+  return lastEnded(branches.filter(({ trajectory }) => ids.has(trajectory.id)))
 }
 
-const selections: Readonly<Record<RowSelection, (branches: readonly BranchCandidate[]) => BranchCandidate | undefined | null>> = {
+const selections: Readonly<
+  Record<Extract<RowSelection, string>, (branches: readonly BranchCandidate[]) => BranchCandidate | undefined | null>
+> = {
   all: () => null,
   last: answeringBranch,
   longest: (branches) => greatest(branches, lengthOf),
@@ -83,11 +90,13 @@ const holdsTokens = ({ path }: BranchCandidate) => path.some(({ completionTokenI
 
 /**
  * The rows that a trainer client gets of an episode: one a branch, of all agents that are trained (`all`), that of the branch that
- * gave the answer (`last`) or has the most tokens (`longest`). A branch that is too long is left out whole: its reward is for all of it.
+ * gave the answer (`last`) or has the most tokens (`longest`), or that of the last branch of one agent (`{ role }`). A branch that is too long is left
+ * out whole: its reward is for all of it.
  */
 export function toTrainerRows(episode: Episode, options: TrainerRowOptions): TrainerRowAssembly {
   const { evaluation, reward, limits } = options
   const incompleteEpisodes = evaluation ? 'train' : options.incompleteEpisodes
+  const { rows: selection } = options
   const unscored = reward === 'native' ? 'keep' : 'exclude'
   const reason = untrainedEpisode(episode, { unscored, incompleteEpisodes })
   let primary: BranchCandidate | undefined
@@ -99,7 +108,7 @@ export function toTrainerRows(episode: Episode, options: TrainerRowOptions): Tra
       ...(evaluation ? { truncatedSampling: 'accept' } : limits),
       select(branches) {
         const sampled = branches.filter(holdsTokens)
-        const one = selections[options.rows](sampled)
+        const one = typeof selection === 'string' ? selections[selection](sampled) : branchOf(selection.role, sampled)
         primary = one ?? answeringBranch(sampled)
         return one === null ? sampled : sampled.filter((branch) => branch === one)
       },
@@ -175,8 +184,8 @@ function failureOf(episode: Episode): ErrorRecord {
   )
 }
 
-function noRows({ rollout }: Episode, omitted: TokenCounts, { limits }: TrainerRowOptions): ErrorRecord {
+function noRows({ rollout }: Episode, omitted: TokenCounts, { limits, rows }: TrainerRowOptions): ErrorRecord {
   const counts = Object.entries(omitted).map(([reason, tokens]) => `${tokens} tokens ${reason}`)
-  const message = `Rollout "${rollout}" gives no row (${counts.join(', ') || 'nothing was sampled'}); a row may have ${limits.maxPromptTokens} tokens of prompt and ${limits.maxResponseTokens} of response.`
+  const message = `Rollout "${rollout}" gives no row${typeof rows === 'string' ? '' : ` of agent "${rows.role}"`} (${counts.join(', ') || 'nothing was sampled'}); a row may have ${limits.maxPromptTokens} tokens of prompt and ${limits.maxResponseTokens} of response.`
   return new TrainError('ROLLOUT_WITHOUT_ROWS', message, { details: { omitted } }).toRecord()
 }

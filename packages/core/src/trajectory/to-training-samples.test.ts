@@ -131,6 +131,25 @@ describe('toTrainingSamples', () => {
     ])
   })
 
+  it('orders the rows of conversations that an agent has at once by their tokens, however their turns arrived', () => {
+    const { turns, ...trajectory } = makeTrajectory([turn(-1), turn(-1), turn(0), turn(1)])
+    const arrived = (order: readonly number[]) =>
+      order.map((from, index) => ({
+        ...turns[from]!,
+        index,
+        parent: turns[from]!.parent === null ? null : order.indexOf(turns[from]!.parent),
+      }))
+    const tokens = (order: readonly number[]) =>
+      toTrainingSamples(makeEpisode([{ ...trajectory, turns: arrived(order) }])).samples.map(({ tokenIds }) => [...tokenIds])
+    expect(tokens([0, 1, 2, 3])).toHaveLength(2)
+    for (const order of [
+      [1, 0, 2, 3],
+      [1, 3, 0, 2],
+      [0, 1, 3, 2],
+    ])
+      expect(tokens(order)).toEqual(tokens([0, 1, 2, 3]))
+  })
+
   it('trains a shared turn in the next branch when the first is too long', () => {
     const { samples, untrained } = toTrainingSamples(makeEpisode([makeTrajectory([turn(-1), turn(0, { added: 9 }), turn(0)])]), {
       maxSampleTokens: 6,

@@ -5,7 +5,7 @@ import type { UntrainedReason } from '../protocol/token-ledger.ts'
 import type { WeightVersionSpan } from '../protocol/tokens.ts'
 import type { TrainingSample } from '../protocol/training-sample.ts'
 import type { Turn } from '../protocol/turn.ts'
-import { toBranches } from './branches.ts'
+import { inStableOrder, toBranches } from './branches.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
 
 /** A path of turns from the root on that would be a sample. */
@@ -97,7 +97,7 @@ function assemble(
     const turns = trajectory.turns.filter((turn) => turn.attempt === episode.attempt && turn.model === undefined)
     const beside = sideCalls(turns)
     for (const turn of beside) reasons.set(turn, 'side-call')
-    for (const path of toBranches(usedTurns(turns).filter((turn) => !beside.has(turn)))) {
+    for (const path of inStableOrder(toBranches(usedTurns(turns).filter((turn) => !beside.has(turn))))) {
       const reason = untrainedBranch(path, options)
       if (reason) for (const turn of path) reasons.set(turn, reason)
       else candidates.push({ trajectory, path })

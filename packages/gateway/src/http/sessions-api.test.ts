@@ -2,6 +2,7 @@ import { SessionRecord, type Trajectory } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { AdminTurn } from '../options.ts'
+import { promptNumber } from '../random-key.ts'
 import { openaiClient, post, sessionRequest, startGateway } from '../testing/start-gateway.ts'
 
 const token = 'an-admin-token-of-some-length'
@@ -38,6 +39,7 @@ test('a program in any language opens a session, runs its agent, and takes the r
   const client = openaiClient(session.agents['planner']!)
   expect((await client.chat.completions.create({ model: 'any', messages })).choices[0]!.message.content).toBe('Fine.')
   const [turn] = started.engine.requests
+  expect(turn!.random).toMatchObject({ task: 'step-1/7\nplanner', turn: promptNumber(turn!.promptTokenIds, new Map()) })
   const so = z.decode(SessionRecord, (await (await ask('GET', `/${session.id}`)).json()) as z.input<typeof SessionRecord>)
   expect(so).toMatchObject({ status: 'open', trajectories: [{ turns: [{ delivered: 'delivered' }] }, { turns: [] }] })
   const record = await close(session.id)

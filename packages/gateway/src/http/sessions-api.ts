@@ -98,6 +98,8 @@ export function createSessionsApi(
     const id = randomUUID()
     const sessionRequest: SessionRequest = {
       ...opening,
+      // These agents are programs of any kind, whose calls may come in another order each time.
+      agents: opening.agents.map((agent) => ({ ...agent, randomKey: 'prompt' })),
       rollout,
       taskId,
       policy,

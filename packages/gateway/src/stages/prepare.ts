@@ -35,7 +35,8 @@ export async function prepare({
   const { tools, toolsJson } = call
   const messages = cutToolAnswers(call.messages)
   const isAbandoned = (turn: number) => turns[turn]?.delivered === 'abandoned'
-  const request = { messages, tools, toolsJson, forced: forcedCall(call), isAbandoned }
+  const isContinued = (turn: number) => Array.from(agent.underway).some(({ matched }) => matched === turn)
+  const request = { messages, tools, toolsJson, forced: forcedCall(call), isAbandoned, isContinued }
   const prepared = await chat.prepareAsync(conversation, request, { encoder: parts.encoder, owner: session, signal, run })
   const { model } = engine
   const { length } = prepared.promptTokenIds

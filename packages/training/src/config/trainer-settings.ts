@@ -1,3 +1,4 @@
+import { RowSelection } from '@aworld-train/core'
 import { z } from 'zod'
 import { EvaluationSettings, LimitSettings, LocalConfig, TrainingSettings } from './local-config.ts'
 
@@ -6,12 +7,9 @@ const ms = z.int().min(1)
 
 /** Our side of a run that a framework of Python drives. A framework extends it by what it alone has. */
 export const TrainerSettings = z.strictObject({
-  rows: z
-    .enum(['all', 'last', 'longest'])
-    .describe(
-      'Rows that are trained of a rollout with several conversations: `all` of them, the one that ended `last`, or the `longest`. TRL, AReaL and ms-swift train one row and refuse `all`.',
-    )
-    .default('all'),
+  rows: RowSelection.describe(
+    'Rows that are trained of a rollout with several conversations: `all` of them, the one that ended `last`, the `longest`, or with `{ role: planner }` the last one of agent `planner`. TRL, AReaL and ms-swift train one row and refuse `all`.',
+  ).default('all'),
   concurrency: count.default(64).describe('Rollouts that run at once. A framework launches whole batches; the rest wait.'),
   limits: LimitSettings.prefault({}).describe(
     'What one rollout may take. An episode that reaches a limit ends there, and `reward.unfinished` says what it is worth.',

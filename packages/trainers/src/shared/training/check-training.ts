@@ -4,6 +4,7 @@ import { type Environment, type PythonTrainer, TrainError, type TrainerConfig, t
 import {
   checkAgentSide,
   checkDatasets,
+  checkRows,
   collectProblems,
   createNamedReward,
   type DatasetSource,
@@ -13,6 +14,7 @@ import {
   type NamedReward,
   type RewardSource,
   type RunOptions,
+  rowsWarning,
   type TrainerSettings,
   tryReward,
 } from '@aworld-train/training'
@@ -74,7 +76,8 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
   const { config, python, missing } = await readConfig(trainer, source, inputs)
   for (const message of config.problems) problems.add(new TrainError('CONFIG_INVALID', message))
   const { settings } = config
-  if (!trainer.rows.includes(settings.rows)) problems.add(unknownRows(trainer, settings.rows, inputs.takersOfAllRows))
+  const { rows } = settings
+  if (typeof rows === 'string' && !trainer.rows.includes(rows)) problems.add(unknownRows(trainer, rows, inputs.takersOfAllRows))
   const failed = new Set(config.failed)
   const warnings: string[] = []
   const { train, test, findings } = await checkDatasets(problems, {
@@ -92,6 +95,10 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
     : await attempt(() => findStartingModel(config, { keys: trainer.keys, fromScratch: options.fromScratch ?? false }))
   if (agent) {
     const { engines } = inputs.launchers
+    const { agents } = agent.program
+    await attempt(() => checkRows(agents, rows))
+    const warning = rowsWarning(agents, rows)
+    if (warning !== null) warnings.push(warning)
     await checkAgentSide(problems, { agent, settings, failed, model: start?.model, directory: config.directory, engines })
   }
   const folder = start?.model && existsSync(start.model) ? start.model : null

@@ -52,7 +52,7 @@ export const groupTraps: readonly Trap[] = [
     name: 'legacy-trainer',
     severity: 'error',
     check: (context) =>
-      !isV1(context) && context.config.settings.rows !== 'last'
+      !isV1(context) && typeof context.config.settings.rows === 'string' && context.config.settings.rows !== 'last'
         ? `trainer.use_v1 is false, and that trainer takes one row of a rollout; set rows to "last", or leave use_v1 out.`
         : null,
   },
