@@ -16,6 +16,7 @@ import { describeValue } from './named-options.ts'
 import type { ProgramRun } from './program-run.ts'
 import type { AgentFunction, AgentFunctionContext, AgentProgramOptions, AgentSource, ClosableAgentProgram } from './program-types.ts'
 import { runGraph } from './run-graph.ts'
+import { sideBySide } from './side-by-side.ts'
 import { Swarm } from './swarm.ts'
 
 /** Turns an agent, a swarm or a function into the program that the rollout runner runs. Throws AGENT_INVALID for anything else. */
@@ -33,6 +34,7 @@ function programOf(source: Agent | Swarm, { policyBaseUrls = [] }: AgentProgramO
   let transport: ModelTransport | undefined
   return {
     agents: graph.agents.map((agent) => declare(agent, graph, policyBaseUrls)),
+    sideBySide: sideBySide(graph),
     run: (task, context) => {
       transport ??= createModelTransport()
       return runProgram(task, createProgramRun(graph, context, transport, policyBaseUrls))

@@ -77,10 +77,12 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const start = isRead('model') ? await attempt(() => this.#startingModel(settings, configDirectory)) : undefined
     const policy = parsed && start && (await attempt(() => this.policyKind.choose(settings, parsed.extension, start.model)))
     const agent = this.inputs.agent
+    const agentWarnings: string[] = []
     if (parsed && agent) {
       const model = start ? start.model : (this.inputs.options.model ?? settings.model.path)
       const failed = new Set<string>()
-      await checkAgentSide(problems, { agent, settings, failed, model, directory: configDirectory, engines: launcherEngines })
+      const check = { agent, settings, failed, model, directory: configDirectory, engines: launcherEngines }
+      agentWarnings.push(...(await checkAgentSide(problems, check)))
     }
     problems.throwAny()
     // The check of the agent has reported the problem; this check has found none.
@@ -94,7 +96,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
         ...parsed.notes,
         ...findings.notes,
       ],
-      warnings: [...parsed.warnings, ...findings.warnings, ...passWarnings(loss, settings.training.passes)],
+      warnings: [...parsed.warnings, ...findings.warnings, ...agentWarnings, ...passWarnings(loss, settings.training.passes)],
       seed: settings.seed,
       program: agent.program,
       agent,

@@ -19,6 +19,7 @@ import {
   runnerSettings,
   type ServedAgentSide,
   serveAgentSide,
+  sharedServersWarning,
   solutionText,
   toChannelTask,
   toLimits,
@@ -97,8 +98,8 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   }
   const onWarning = ({ code, message }: { readonly code: string; readonly message: string }) =>
     emit({ type: 'warning-raised', at: Date.now(), code, message })
-  const leftOut = channel && rowsWarning(program.agents, channel.settings.rows)
-  if (leftOut) onWarning({ code: 'CONFIG_WARNING', message: leftOut })
+  for (const message of [channel && rowsWarning(program.agents, channel.settings.rows), sharedServersWarning(program)])
+    if (message) onWarning({ code: 'CONFIG_WARNING', message })
   const workers = openWorkers(stack, { ...executor, entry: workerEntry, environment: environmentLimits, fileOf, onWarning })
   const { maxQueuedBytes, ...serverLimits } = settings.limits
   const { maxResponseTokens, ...ofTraining } = config.limits

@@ -121,5 +121,7 @@ export interface AgentAnswer {
 /** Anything that can be trained. Agent, Swarm and plain functions are converted to this. */
 export interface AgentProgram {
   readonly agents: readonly AgentDeclaration[]
+  /** Pairs of agents that may work at once, as far as the program declares it; an agent beside itself may be asked several times at once. */
+  readonly sideBySide?: readonly (readonly [string, string])[] | undefined
   run(task: AgentTask, context: RolloutContext): Promise<AgentAnswer>
 }

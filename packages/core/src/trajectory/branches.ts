@@ -17,10 +17,10 @@ export function inStableOrder(branches: readonly (readonly Turn[])[]): readonly 
 }
 
 function compareTokens(one: Turn, other: Turn): number {
-  return compareIds(one.promptTokenIds, other.promptTokenIds) || compareIds(one.completionTokenIds, other.completionTokenIds)
+  return compareTokenIds(one.promptTokenIds, other.promptTokenIds) || compareTokenIds(one.completionTokenIds, other.completionTokenIds)
 }
 
-function compareIds(one: Int32Array, other: Int32Array): number {
+function compareTokenIds(one: Int32Array, other: Int32Array): number {
   const at = one.findIndex((id, index) => id !== other[index])
   return at < 0 || at >= other.length ? one.length - other.length : one[at]! - other[at]!
 }

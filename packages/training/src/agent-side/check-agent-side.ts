@@ -5,6 +5,7 @@ import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import type { ProblemCollection } from '../preflight/collect-problems.ts'
 import { checkModels, policyName } from './check-models.ts'
 import { checkRecordings } from './frozen-routes.ts'
+import { sharedServersWarning } from './shared-servers.ts'
 
 export interface AgentSideCheck {
   readonly agent: LoadedAgent
@@ -19,11 +20,11 @@ export interface AgentSideCheck {
   readonly engines: readonly LauncherEngine[]
 }
 
-/** Adds every problem that would keep an agent from its models or from the processes that are to run it. */
+/** Adds every problem that would keep an agent from its models or from the processes that are to run it. Resolves to warnings. */
 export async function checkAgentSide(
   { attempt }: Pick<ProblemCollection, 'attempt'>,
   { agent, settings: { models, executor, gateway }, failed, model, directory, engines }: AgentSideCheck,
-): Promise<void> {
+): Promise<string[]> {
   if (!failed.has('models')) {
     if (model !== undefined)
       await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(models), policy: policyName(model) }))
@@ -31,4 +32,6 @@ export async function checkAgentSide(
   }
   if (!failed.has('executor') && !failed.has('gateway'))
     await attempt(() => checkExecutor({ settings: executor, agent, engines, directory, listeners: { gateway } }))
+  const warning = sharedServersWarning(agent.program)
+  return warning === null ? [] : [warning]
 }

@@ -99,7 +99,8 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
     await attempt(() => checkRows(agents, rows))
     const warning = rowsWarning(agents, rows)
     if (warning !== null) warnings.push(warning)
-    await checkAgentSide(problems, { agent, settings, failed, model: start?.model, directory: config.directory, engines })
+    const side = { agent, settings, failed, model: start?.model, directory: config.directory, engines }
+    warnings.push(...(await checkAgentSide(problems, side)))
   }
   const folder = start?.model && existsSync(start.model) ? start.model : null
   if (folder !== null) {

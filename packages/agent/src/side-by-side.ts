@@ -1,0 +1,49 @@
+import type { Agent } from './agent.ts'
+import type { AgentGraph } from './agent-graph.ts'
+import { isSwarm } from './collect-agents.ts'
+import type { Graph, GraphNode } from './swarm/graph.ts'
+import type { Swarm } from './swarm.ts'
+
+/**
+ * Pairs of agents that may work at once, by name: those of nodes that no path of a graph connects, and those that one agent may ask for in
+ * one turn, which may be the same agent twice.
+ */
+export function sideBySide({ agents, graph, nameOf, delegatesOf }: AgentGraph): (readonly [string, string])[] {
+  const pairs = new Map<string, readonly [string, string]>()
+  const add = (one: ReadonlySet<Agent>, other: ReadonlySet<Agent>): void => {
+    for (const a of one) {
+      for (const b of other) {
+        const pair = [nameOf(a), nameOf(b)].sort() as [string, string]
+        pairs.set(JSON.stringify(pair), pair)
+      }
+    }
+  }
+  /** All agents that work while a participant does. */
+  const teamOf = (participant: Agent | Swarm, team = new Set<Agent>()): ReadonlySet<Agent> => {
+    for (const agent of isSwarm(participant) ? participant.agents : [participant]) {
+      if (team.has(agent)) continue
+      team.add(agent)
+      for (const { to } of delegatesOf(agent)) teamOf(to, team)
+    }
+    return team
+  }
+  const addGraph = ({ nodes }: Graph): void => {
+    const working = nodes.filter(({ work }) => !isSwarm(work))
+    for (const [index, node] of working.entries())
+      for (const other of working.slice(index + 1))
+        if (!isBefore(node, other) && !isBefore(other, node)) add(teamOf(node.work), teamOf(other.work))
+  }
+  addGraph(graph)
+  for (const agent of agents) {
+    const delegates = delegatesOf(agent).map(({ to }) => to)
+    for (const delegate of delegates) {
+      if (isSwarm(delegate)) addGraph(delegate.graph)
+      for (const other of delegates) add(teamOf(delegate), teamOf(other))
+    }
+  }
+  return [...pairs.values()]
+}
+
+function isBefore(node: GraphNode, later: GraphNode): boolean {
+  return later.before.some(({ from }) => from === node || isBefore(node, from))
+}
