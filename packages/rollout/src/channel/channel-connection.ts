@@ -1,11 +1,16 @@
 import { type ChannelArrays, channelCloseCodes, type ServiceMessage, type TrainError, TrainerClientMessage } from '@aworld-train/core'
 import type { WebSocket } from 'ws'
 import { createFramedSocket, type FramedSocket, type SocketFrame } from '../frames/framed-socket.ts'
+import type { ChannelServerLimits } from './channel-limits.ts'
 import type { ChannelTally } from './channel-tally.ts'
-import type { ChannelServerLimits, EngineConnection } from './channel-types.ts'
 
 /** A trainer client's message with its arrays. */
 export type ClientFrame = SocketFrame<TrainerClientMessage>
+
+/** The open connection of a trainer client, as an engine sees it. */
+export interface EngineConnection {
+  send(message: ServiceMessage, arrays?: ChannelArrays): void
+}
 
 /** One socket of a trainer client. */
 export interface ChannelConnection extends EngineConnection, Omit<FramedSocket, 'send' | 'heardAt'> {

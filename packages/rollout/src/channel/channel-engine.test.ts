@@ -2,6 +2,7 @@ import {
   type ChannelArrays,
   type ChannelGenerate,
   type ChannelHello,
+  type ChannelSubmit,
   type GenerateRequest,
   type ServiceMessage,
   type TokenEngine,
@@ -10,9 +11,11 @@ import {
 import { describeTokenEngine } from '@aworld-train/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { forever } from '../service/start-service.test-support.ts'
+import type { EngineConnection } from './channel-connection.ts'
 import { createChannelEngine } from './channel-engine.ts'
-import type { ChannelEngine, EngineConnection } from './channel-types.ts'
+import type { ChannelEngine } from './channel-types.ts'
 import { checkMessages, startChannel, until, writeModel } from './start-channel.test-support.ts'
+import type { Submission } from './submission-table.ts'
 
 let model: Awaited<ReturnType<typeof writeModel>>
 beforeAll(async () => {
@@ -57,13 +60,14 @@ function line(): EngineConnection & { readonly sent: { readonly message: Service
 }
 
 /** An engine with a trainer client that has submitted the rollout of `origin`. */
-async function connected(): Promise<{ engine: ChannelEngine; connection: ReturnType<typeof line> }> {
+async function connected(): Promise<{ engine: ChannelEngine; connection: ReturnType<typeof line>; submission: Submission }> {
   const engine = createChannelEngine({ name: 'policy', directory: model.directory })
   await engine.link.check(hello(), model.renderedIds, () => false)
   const connection = line()
   engine.link.join(connection)
-  engine.link.connect(origin.rollout, connection)
-  return { engine, connection }
+  const submission = engine.link.submissions.add({ hello: hello(), connection: null }, { key: origin.rollout } as ChannelSubmit)
+  engine.link.connect(submission, connection)
+  return { engine, connection, submission }
 }
 
 const answer = (ids: number[], overrides: object = {}) =>
@@ -89,8 +93,8 @@ describeTokenEngine({
       name: engine.name,
       model: engine.model,
       generate: (call, signal) => engine.generate({ ...call, origin: { ...origin, rollout } }, signal),
-      weightVersion: engine.weightVersion,
-      sampledTokens: engine.sampledTokens,
+      weightVersion: () => engine.weightVersion(),
+      sampledTokens: () => engine.sampledTokens(),
       close: () => started[Symbol.asyncDispose](),
     } satisfies TokenEngine
   },
@@ -205,7 +209,7 @@ describe('a call', () => {
 
 describe('a lost connection', () => {
   test('lets calls wait for the next one of their rollout, and an answer of the old one is nobody’s', async () => {
-    const { engine, connection } = await connected()
+    const { engine, connection, submission } = await connected()
     const before = engine.generate(request(), never)
     engine.link.disconnect(connection)
     expect(engine.health?.()).toMatchObject({ ready: false, reason: 'no trainer is connected' })
@@ -213,7 +217,7 @@ describe('a lost connection', () => {
     engine.link.answer(connection, ...answer([9, 257]))
     const next = line()
     engine.link.join(next)
-    engine.link.connect(origin.rollout, next)
+    engine.link.connect(submission, next)
     expect(next.sent.map(({ message }) => message)).toMatchObject([{ id: 1 }, { id: 2 }])
     engine.link.answer(next, ...answer([5, 257]))
     engine.link.answer(next, ...answer([6, 257], { id: 2 }))
@@ -224,14 +228,14 @@ describe('a lost connection', () => {
   })
 
   test('fails them where nobody comes back, and the aborted one stays aborted', async () => {
-    const { engine, connection } = await connected()
+    const { engine, connection, submission } = await connected()
     const controller = new AbortController()
     const call = engine.generate(request(), controller.signal)
     const waiting = engine.generate(request(), never)
     engine.link.disconnect(connection)
     controller.abort(new Error('enough'))
     await expect(call).rejects.toThrow('enough')
-    engine.link.release(origin.rollout, new TrainError('CHANNEL_LOST', 'Nobody came back.'))
+    engine.link.release(submission, new TrainError('CHANNEL_LOST', 'Nobody came back.'))
     await expect(waiting).rejects.toMatchObject({ code: 'CHANNEL_LOST', retryable: true })
     expect(engine.link.calls()).toBe(0)
   })
@@ -239,20 +243,20 @@ describe('a lost connection', () => {
 
 describe('a rollout', () => {
   test('that is submitted again over its own connection is sampled once', async () => {
-    const { engine, connection } = await connected()
+    const { engine, connection, submission } = await connected()
     const result = engine.generate(request(), never)
-    engine.link.connect(origin.rollout, connection)
+    engine.link.connect(submission, connection)
     engine.link.answer(connection, ...answer([5, 257]))
     expect((await result).tokenIds.length).toBe(2)
     expect(connection.sent.length).toBe(1)
   })
 
   test('that another worker takes over is sampled by that one', async () => {
-    const { engine, connection } = await connected()
+    const { engine, connection, submission } = await connected()
     const result = engine.generate(request(), never)
     const other = line()
     engine.link.join(other)
-    engine.link.connect(origin.rollout, other)
+    engine.link.connect(submission, other)
     engine.link.answer(connection, ...answer([9, 257]))
     engine.link.answer(other, ...answer([5, 257]))
     expect(Array.from((await result).tokenIds)).toEqual([5, 257])

@@ -1,4 +1,19 @@
-import type { ChannelServerLimits } from './channel-types.ts'
+export interface ChannelServerLimits {
+  /** Largest frame that is taken, in bytes. Default 256 MiB. */
+  readonly maxFrameBytes: number
+  /** Bytes that wait for a trainer client that does not read; above it the connection is cut. Default 256 MiB. */
+  readonly maxBufferedBytes: number
+  /** Most connections at once. Default 4,096. */
+  readonly maxConnections: number
+  /** A trainer client must have said hello by then. Default 10,000. */
+  readonly helloMs: number
+  /** After its hello, a trainer client must have sent its files by then. Default 60,000. */
+  readonly filesMs: number
+  /** Default 15,000. */
+  readonly pingMs: number
+  /** A connection that is silent this long is dead. Default 45,000. */
+  readonly deadMs: number
+}
 
 /** Default limits of a channel server. */
 export const defaultChannelLimits: ChannelServerLimits = {

@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream'
 import { type ChannelHello, type ChannelWelcome, channelCloseCodes, channelProtocol, TrainError, toTrainError } from '@aworld-train/core'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { type ChannelConnection, type ClientFrame, createChannelConnection } from './channel-connection.ts'
-import { defaultChannelLimits } from './channel-limits.ts'
+import { type ChannelServerLimits, defaultChannelLimits } from './channel-limits.ts'
 import { type ChannelTally, createChannelTally } from './channel-tally.ts'
-import type { ChannelCounts, ChannelServer, ChannelServerLimits, ChannelServerOptions, EngineLink } from './channel-types.ts'
+import type { ChannelCounts, ChannelServer, ChannelServerOptions, EngineLink } from './channel-types.ts'
 import { type ClientRuns, createClientRuns } from './client-runs.ts'
 import { type ClientSession, ClientSessions } from './client-sessions.ts'
 import { createSubmissions, type Submissions } from './submissions.ts'
@@ -244,7 +244,6 @@ class SocketChannel implements ChannelServer {
   #leave({ session, timer }: Greeting, connection: ChannelConnection): void {
     clearTimeout(timer)
     this.#connections.delete(connection)
-    this.#link.disconnect(connection)
     if (this.#submissions.leave(connection) > 0) this.#tally.lost()
     if (session?.connection !== connection) return
     session.connection = null

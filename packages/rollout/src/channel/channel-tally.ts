@@ -1,5 +1,37 @@
-import type { ServiceMessage, TrainerClientMessage } from '@aworld-train/core'
-import type { ChannelOutcome, ChannelTotals } from './channel-types.ts'
+import type { ChannelPartition, ServiceMessage, TrainerClientMessage, UntrainedReason } from '@aworld-train/core'
+
+/** How a submission ended, for ledgers and logs. */
+export interface ChannelOutcome {
+  readonly key: string
+  readonly run: string
+  readonly incarnation: string
+  readonly partition: ChannelPartition
+  /** `sent` may come more than once for a key, after a reconnect. */
+  readonly outcome: 'sent' | 'accepted' | 'refused' | 'cancelled' | 'superseded' | 'lost'
+  /** For `sent`: number of rows of the result, their tokens with mask 1, and the sampled tokens that no row has, by reason. */
+  readonly rows?: number | undefined
+  readonly maskTokens?: number | undefined
+  readonly omitted?: Readonly<Partial<Record<UntrainedReason, number>>> | undefined
+  /** Why the rollout of a `sent` result failed, or why the trainer refused the result. */
+  readonly error?: { readonly code: string; readonly message: string } | undefined
+}
+
+/** Counts since the start of a channel server. */
+export interface ChannelTotals {
+  /** Connections that were not served. */
+  readonly rejected: number
+  /** Connections lost with rollouts under way. */
+  readonly lost: number
+  readonly reconnects: number
+  readonly frames: Readonly<Record<'received' | 'sent', number>>
+  readonly bytes: Readonly<Record<'received' | 'sent', number>>
+  /** Rows of results that were sent, and their tokens with mask 1; a result may be sent again after a reconnect. */
+  readonly rows: number
+  readonly rowTokens: number
+  readonly outcomes: Readonly<Record<ChannelOutcome['outcome'], number>>
+  /** Model calls that the service aborted, or that the engine of a trainer client gave up. */
+  readonly aborted: Readonly<Record<'service' | 'trainer', number>>
+}
 
 /** Counts of a channel server since its start. */
 export interface ChannelTally {

@@ -8,19 +8,20 @@ import type {
   ChannelGenerated,
   ChannelGenerateFailed,
   ChannelHello,
-  ChannelPartition,
   ChannelSubmit,
   Episode,
   RowSelection,
   RunProgress,
-  ServiceMessage,
   TokenEngine,
   TrainError,
   TrainerRowOptions,
   TrainingTask,
-  UntrainedReason,
 } from '@aworld-train/core'
 import type { RolloutService } from '../service/rollout-service.ts'
+import type { EngineConnection } from './channel-connection.ts'
+import type { ChannelServerLimits } from './channel-limits.ts'
+import type { ChannelOutcome, ChannelTotals } from './channel-tally.ts'
+import type { Submission, SubmissionTable } from './submission-table.ts'
 
 export interface ChannelEngineOptions {
   /** Name of the policy, as rollouts and the gateway know it. */
@@ -50,13 +51,10 @@ export interface ChannelEngine extends TokenEngine {
   readonly link: EngineLink
 }
 
-/** The open connection of a trainer client, as an engine sees it. */
-export interface EngineConnection {
-  send(message: ServiceMessage, arrays?: ChannelArrays): void
-}
-
 /** The side of an engine that a channel server calls. */
 export interface EngineLink {
+  /** The rollouts that trainer clients wait for. The engine sends the model calls of each to its connection. */
+  readonly submissions: SubmissionTable
   /** Whether the files of this model are needed. Rejects with MODEL_MISMATCH where another one is served and `isBound`: others use it. */
   needsFiles(hello: ChannelHello, isBound: boolean): Promise<boolean>
   /** Keeps the files of a trainer client; throws MODEL_MISMATCH where they are not those of its hello. */
@@ -65,12 +63,12 @@ export interface EngineLink {
   check(hello: ChannelHello, renderedIds: Int32Array, isBound: () => boolean): Promise<void>
   /** A trainer client has connected; its answers may come from now on. */
   join(connection: EngineConnection): void
-  /** Sends calls of rollout `key` to `connection`, those that waited first; with `null` they wait for a connection. */
-  connect(key: string, connection: EngineConnection | null): void
-  /** The connection is gone. Its calls wait for the next connection of their rollout. */
-  disconnect(connection: EngineConnection): void
-  /** The rollout has ended. Its calls are no longer sent, and waiting ones fail with `reason`. */
-  release(key: string, reason: TrainError): void
+  /** Gives a submission another connection: its calls are sent there, those that waited first; with `null` they wait for a connection. */
+  connect(submission: Submission, connection: EngineConnection | null): void
+  /** The connection is gone. Its calls wait for the next connection of their submission. Returns the submissions without one. */
+  disconnect(connection: EngineConnection): Submission[]
+  /** Ends a submission: it leaves the table, and its calls fail with `reason`. Returns false where it had left before. */
+  release(submission: Submission, reason: TrainError): boolean
   /** Takes an answer of a trainer client. */
   answer(connection: EngineConnection, message: ChannelGenerated | ChannelGenerateFailed, arrays: ChannelArrays): void
   /** New weights sample. `restart` means that an older version may follow a newer one. */
@@ -100,39 +98,6 @@ export interface ChannelAnswers {
   has(taskId: string): boolean
 }
 
-/** How a submission ended, for ledgers and logs. */
-export interface ChannelOutcome {
-  readonly key: string
-  readonly run: string
-  readonly incarnation: string
-  readonly partition: ChannelPartition
-  /** `sent` may come more than once for a key, after a reconnect. */
-  readonly outcome: 'sent' | 'accepted' | 'refused' | 'cancelled' | 'superseded' | 'lost'
-  /** For `sent`: number of rows of the result, their tokens with mask 1, and the sampled tokens that no row has, by reason. */
-  readonly rows?: number | undefined
-  readonly maskTokens?: number | undefined
-  readonly omitted?: Readonly<Partial<Record<UntrainedReason, number>>> | undefined
-  /** Why the rollout of a `sent` result failed, or why the trainer refused the result. */
-  readonly error?: { readonly code: string; readonly message: string } | undefined
-}
-
-export interface ChannelServerLimits {
-  /** Largest frame that is taken, in bytes. Default 256 MiB. */
-  readonly maxFrameBytes: number
-  /** Bytes that wait for a trainer client that does not read; above it the connection is cut. Default 256 MiB. */
-  readonly maxBufferedBytes: number
-  /** Most connections at once. Default 4,096. */
-  readonly maxConnections: number
-  /** A trainer client must have said hello by then. Default 10,000. */
-  readonly helloMs: number
-  /** After its hello, a trainer client must have sent its files by then. Default 60,000. */
-  readonly filesMs: number
-  /** Default 15,000. */
-  readonly pingMs: number
-  /** A connection that is silent this long is dead. Default 45,000. */
-  readonly deadMs: number
-}
-
 export interface ChannelServerOptions {
   /** The caller closes it, like everything here. */
   readonly service: RolloutService
@@ -158,23 +123,6 @@ export interface ChannelServerOptions {
   readonly limits?: Partial<ChannelServerLimits> | undefined
   readonly onOutcome?: ((outcome: ChannelOutcome) => void) | undefined
   readonly onWarning?: ((warning: ChannelWarning) => void) | undefined
-}
-
-/** Counts since the start of a channel server. */
-export interface ChannelTotals {
-  /** Connections that were not served. */
-  readonly rejected: number
-  /** Connections lost with rollouts under way. */
-  readonly lost: number
-  readonly reconnects: number
-  readonly frames: Readonly<Record<'received' | 'sent', number>>
-  readonly bytes: Readonly<Record<'received' | 'sent', number>>
-  /** Rows of results that were sent, and their tokens with mask 1; a result may be sent again after a reconnect. */
-  readonly rows: number
-  readonly rowTokens: number
-  readonly outcomes: Readonly<Record<ChannelOutcome['outcome'], number>>
-  /** Model calls that the service aborted, or that the engine of a trainer client gave up. */
-  readonly aborted: Readonly<Record<'service' | 'trainer', number>>
 }
 
 export interface ChannelCounts extends ChannelTotals {

@@ -21,7 +21,8 @@ import {
 import { createChannelAnswers } from './channel-answers.ts'
 import { createChannelEngine } from './channel-engine.ts'
 import { createChannelServer } from './channel-server.ts'
-import type { ChannelEngine, ChannelOutcome, ChannelServerOptions, ChannelWarning, ToTask } from './channel-types.ts'
+import type { ChannelOutcome } from './channel-tally.ts'
+import type { ChannelEngine, ChannelServerOptions, ChannelWarning, ToTask } from './channel-types.ts'
 
 export const token = 'secret'
 

@@ -1,15 +1,26 @@
-import type { ChannelSubmit } from '@aworld-train/core'
-import type { ChannelConnection } from './channel-connection.ts'
+import type { ChannelSubmit, GenerateRequest, GenerateResult } from '@aworld-train/core'
+import type { EngineConnection } from './channel-connection.ts'
 import type { ClientSession } from './client-sessions.ts'
 
-/** A rollout that a trainer client waits for. */
+/** A model call on its way to a trainer client and back. */
+export interface ClientCall {
+  readonly submission: Submission
+  readonly request: GenerateRequest
+  readonly resolve: (result: GenerateResult) => void
+  readonly reject: (error: unknown) => void
+  /** Its number on the connection that carries it; `null` while it waits for a connection. */
+  id: number | null
+}
+
+/** A rollout that a trainer client waits for, and samples for. */
 export interface Submission {
   readonly key: string
   readonly submit: ChannelSubmit
   session: ClientSession
-  /** The connection that submitted it last; `null` when that was lost. */
-  connection: ChannelConnection | null
-  isStarted: boolean
+  /** The connection that submitted it last, which carries its model calls; `null` when that was lost. */
+  connection: EngineConnection | null
+  /** Its model calls under way. */
+  readonly calls: Set<ClientCall>
 }
 
 /** The open submissions of trainer clients, and the keys whose last rollout is still being cancelled. */
@@ -23,13 +34,18 @@ export class SubmissionTable {
 
   add(session: ClientSession, submit: ChannelSubmit): Submission {
     const { key } = submit
-    const submission: Submission = { key, submit, session, connection: session.connection, isStarted: false }
+    const submission: Submission = { key, submit, session, connection: session.connection, calls: new Set() }
     this.#open.set(key, submission)
     return submission
   }
 
   find(key: string): Submission | undefined {
     return this.#open.get(key)
+  }
+
+  /** The submission that the rollout of this key runs for. One that waits for the end of the last rollout of its key is not it. */
+  served(key: string): Submission | undefined {
+    return this.#ending.has(key) ? undefined : this.#open.get(key)
   }
 
   all(): Submission[] {
@@ -47,7 +63,7 @@ export class SubmissionTable {
   }
 
   /** The connection is lost. Returns the submissions that it leaves without one. */
-  disconnect(connection: ChannelConnection): Submission[] {
+  disconnect(connection: EngineConnection): Submission[] {
     const abandoned = this.all().filter((submission) => submission.connection === connection)
     for (const submission of abandoned) submission.connection = null
     return abandoned

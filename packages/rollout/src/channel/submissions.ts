@@ -1,8 +1,9 @@
 import { type ChannelSubmit, parseChannelKey, type RolloutRequest, type RolloutState, TrainError, toTrainError } from '@aworld-train/core'
-import type { ChannelConnection } from './channel-connection.ts'
-import type { ChannelOutcome, ChannelServerOptions } from './channel-types.ts'
+import type { EngineConnection } from './channel-connection.ts'
+import type { ChannelOutcome } from './channel-tally.ts'
+import type { ChannelServerOptions, EngineLink } from './channel-types.ts'
 import type { ClientSession } from './client-sessions.ts'
-import { type Submission, SubmissionTable } from './submission-table.ts'
+import type { Submission, SubmissionTable } from './submission-table.ts'
 import { requireOwnKey, toRolloutRequest } from './to-request.ts'
 import { type ResultFrame, toFailedResult, toResult } from './to-result.ts'
 
@@ -19,7 +20,7 @@ export interface Submissions {
   submit(session: ClientSession, submit: ChannelSubmit): void
   cancel(session: ClientSession, key: string, reason: string): void
   /** Its rollouts wait for the next connection of their trainer client, for the grace period. */
-  leave(connection: ChannelConnection): number
+  leave(connection: EngineConnection): number
   /** Cancels every submission of a worker, because a newer start of its run is connected. */
   supersede(session: ClientSession): void
   started(key: string): void
@@ -34,11 +35,14 @@ export const createSubmissions = (options: Options): Submissions => new ServiceS
 
 class ServiceSubmissions implements Submissions {
   readonly #options: Options
-  readonly #table = new SubmissionTable()
+  readonly #link: EngineLink
+  readonly #table: SubmissionTable
   readonly #graces = new Set<NodeJS.Timeout>()
 
   constructor(options: Options) {
     this.#options = options
+    this.#link = options.engine.link
+    this.#table = options.engine.link.submissions
   }
 
   submit(session: ClientSession, submit: ChannelSubmit): void {
@@ -59,9 +63,9 @@ class ServiceSubmissions implements Submissions {
     this.#end(submission, 'cancelled', new TrainError('ROLLOUT_CANCELLED', `The trainer cancelled rollout "${key}": ${reason}.`))
   }
 
-  leave(connection: ChannelConnection): number {
+  leave(connection: EngineConnection): number {
     const { graceMs } = this.#options
-    const abandoned = this.#table.disconnect(connection)
+    const abandoned = this.#link.disconnect(connection)
     if (abandoned.length === 0) return 0
     const grace = setTimeout(() => {
       this.#graces.delete(grace)
@@ -83,10 +87,7 @@ class ServiceSubmissions implements Submissions {
   }
 
   started(key: string): void {
-    const submission = this.#table.find(key)
-    if (!submission || submission.isStarted) return
-    submission.isStarted = true
-    submission.connection?.send({ type: 'started', key })
+    this.#table.served(key)?.connection?.send({ type: 'started', key })
   }
 
   report(key: string, outcome: ChannelOutcome['outcome'], more: Partial<ChannelOutcome> = {}): void {
@@ -113,14 +114,11 @@ class ServiceSubmissions implements Submissions {
   }
 
   #begin(submission: Submission): void {
-    const { service, engine } = this.#options
+    const { service } = this.#options
     const { key, session, submit, connection } = submission
     try {
-      const request = this.#requestOf(session, submit)
-      engine.link.connect(key, connection)
-      const { status } = service.submit(request)
-      submission.isStarted = status === 'running'
-      if (status === 'queued' || status === 'running') this.#announce(submission)
+      const { status } = service.submit(this.#requestOf(session, submit))
+      if (status === 'queued' || status === 'running') this.#announce(key, connection, status)
     } catch (cause) {
       this.#refuse(submission, cause)
       return
@@ -131,18 +129,18 @@ class ServiceSubmissions implements Submissions {
 
   /** The same submission over a new connection, or of another worker of its trainer client. */
   #attach(existing: Submission, session: ClientSession, submit: ChannelSubmit): void {
-    const { service, engine } = this.#options
+    const { service } = this.#options
     const { key } = submit
+    let status: RolloutState['status']
     try {
-      service.submit(this.#requestOf(session, submit))
+      status = service.submit(this.#requestOf(session, submit)).status
     } catch (cause) {
       session.connection?.send(toFailedResult(key, toTrainError(cause, 'ROLLOUT_INVALID').toRecord()).message)
       return
     }
     existing.session = session
-    existing.connection = session.connection
-    this.#announce(existing)
-    engine.link.connect(key, existing.connection)
+    this.#announce(key, session.connection, status)
+    this.#link.connect(existing, session.connection)
   }
 
   #requestOf({ hello }: ClientSession, submit: ChannelSubmit): RolloutRequest {
@@ -153,9 +151,10 @@ class ServiceSubmissions implements Submissions {
     return toRolloutRequest(submit, { hello, task, kind, policy: engine.name, rolloutTimeoutMs, maxCompletionTokens })
   }
 
-  #announce({ key, connection, isStarted }: Submission): void {
+  #announce(key: string, connection: EngineConnection | null, status: RolloutState['status']): void {
     connection?.send({ type: 'queued', key })
-    if (isStarted) connection?.send({ type: 'started', key })
+    // While the last rollout of the key is being cancelled, it is that one which runs.
+    if (status === 'running' && !this.#table.ending(key)) connection?.send({ type: 'started', key })
   }
 
   #refuse(submission: Submission, cause: unknown): void {
@@ -165,9 +164,8 @@ class ServiceSubmissions implements Submissions {
   }
 
   #settle(submission: Submission, ending: Ending, reason = over(submission)): void {
-    const { service, engine, answers } = this.#options
-    if (!this.#table.remove(submission)) return
-    engine.link.release(submission.key, reason)
+    const { service, answers } = this.#options
+    if (!this.#link.release(submission, reason)) return
     answers.release(submission.key)
     // The end of the service cut it off; its trainer client submits it again when the service is back.
     if (ending.status === 'cancelled' && service.counts().stopping) return
@@ -185,7 +183,7 @@ class ServiceSubmissions implements Submissions {
     return toFailedResult(key, error ?? fallback.toRecord())
   }
 
-  #sendResult(connection: ChannelConnection, { message, arrays, assembly }: ResultFrame): void {
+  #sendResult(connection: EngineConnection, { message, arrays, assembly }: ResultFrame): void {
     connection.send(message, arrays)
     const { key, status, omitted, error } = message
     const maskTokens = assembly?.rows.reduce((sum, { lossMask }) => sum + lossMask.reduce((count, bit) => count + bit, 0), 0) ?? 0
@@ -193,10 +191,9 @@ class ServiceSubmissions implements Submissions {
   }
 
   #end(submission: Submission, outcome: ChannelOutcome['outcome'], reason: TrainError): void {
-    const { service, engine, answers } = this.#options
+    const { service, answers } = this.#options
     const { key } = submission
-    this.#table.remove(submission)
-    engine.link.release(key, reason)
+    this.#link.release(submission, reason)
     const release = () => answers.release(key)
     this.#table.end(key, service.cancel(key).then(release, release))
     this.report(key, outcome)
