@@ -13,6 +13,7 @@ import type {
 } from '@aworld-train/core'
 import type { AttemptExecutorOptions } from './attempt-executor.ts'
 import type { ScoreUnfinished } from './reward-decision.ts'
+import type { OpenRollouts } from './rollout-table.ts'
 import type { RolloutWorkers, WorkerSource } from './rollout-workers.ts'
 
 export interface RolloutRunnerOptions extends AttemptExecutorOptions {
@@ -81,6 +82,8 @@ export interface InProcessRolloutRunner extends RolloutRunner {
   supersededTokens(): number
   /** The attempt that has run longest; `null` where none runs. */
   oldest(): RunningAttempt | null
+  /** Its rollouts without a result. */
+  readonly rollouts: OpenRollouts
   /** The workers that run its agents: this process, or those that have greeted. */
   readonly workers: RolloutWorkers
   /** Cancels every rollout and resolves when none is left. */

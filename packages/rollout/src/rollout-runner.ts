@@ -17,7 +17,7 @@ import { endRolloutSpan, startRolloutSpan } from './observe/rollout-spans.ts'
 import { createRolloutTally, endEvent } from './rollout-counts.ts'
 import { attemptLost, cancelled, workerLost } from './rollout-errors.ts'
 import type { InProcessRolloutRunner, RolloutCounts, RolloutRunnerOptions, RunningAttempt } from './rollout-options.ts'
-import { type CurrentAttempt, type RolloutEntry, RolloutTable } from './rollout-table.ts'
+import { type CurrentAttempt, type OpenRollouts, type RolloutEntry, RolloutTable } from './rollout-table.ts'
 import type { RolloutWorkers } from './rollout-workers.ts'
 import { runRecordedAttempt } from './run-recorded-attempt.ts'
 import type { Schedule } from './scheduler/schedule.ts'
@@ -79,6 +79,10 @@ class CoordinatedRunner implements InProcessRolloutRunner {
       const link = options.executor ?? createAttemptExecutor(options)
       this.workers.hello({ ...termsOfThisProcess(concurrency), name: thisProcess, link })
     }
+  }
+
+  get rollouts(): OpenRollouts {
+    return this.#table
   }
 
   async run(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
@@ -196,8 +200,7 @@ class CoordinatedRunner implements InProcessRolloutRunner {
       result: null,
     }
     entry.attempt = attempt
-    if (!entry.isAnnounced) this.#options.onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: key, attempt: number, split })
-    entry.isAnnounced = true
+    if (this.#table.start(entry)) this.#options.onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: key, attempt: number, split })
     try {
       const result = await runRecordedAttempt({
         request: entry.request,
@@ -259,7 +262,7 @@ class CoordinatedRunner implements InProcessRolloutRunner {
 
   async #drop(entry: RolloutEntry): Promise<void> {
     await entry.recorded
-    await this.#fail(entry, entry.isAnnounced ? this.#stopped(entry) : cancelled(entry.request.key, entry.cancelling.signal.reason))
+    await this.#fail(entry, entry.hasStarted ? this.#stopped(entry) : cancelled(entry.request.key, entry.cancelling.signal.reason))
   }
 
   /** Returns false where it has left before. */

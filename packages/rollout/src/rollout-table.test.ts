@@ -59,3 +59,16 @@ test('it is empty when the last rollout has left, and at once where there is non
   await emptied
   await table.untilEmpty()
 })
+
+test('a rollout is queued until its first attempt begins, and in the order of its submission', () => {
+  const { table, entries } = tableOf('a', 'b')
+  const [first, second] = entries
+  expect([table.queued, table.isQueued('a'), table.isQueued('never submitted')]).toEqual([2, true, false])
+  Object.assign(first, { submittedAt: Date.now() - 60_000 })
+  expect(table.oldestQueuedMs()).toBeGreaterThanOrEqual(60_000)
+  expect([table.start(first), table.start(first)]).toEqual([true, false])
+  expect([table.queued, table.isQueued('a'), table.isQueued('b')]).toEqual([1, false, true])
+  expect(table.oldestQueuedMs()).toBeLessThan(60_000)
+  table.remove(first)
+  expect([table.queued, table.remove(second), table.queued, table.oldestQueuedMs()]).toEqual([1, true, 0, 0])
+})

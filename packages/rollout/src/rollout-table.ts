@@ -17,9 +17,11 @@ export interface CurrentAttempt {
   result: AttemptResult | null
 }
 
-/** State that this process keeps for a rollout without a result. The scheduler keeps its status under the same key. */
+/** State that this process keeps for a rollout without a result. The scheduler keeps its place in line under the same key. */
 export interface RolloutEntry {
   readonly request: RolloutRequest
+  /** Milliseconds since the epoch. */
+  readonly submittedAt: number
   /** Aborts when the rollout is cancelled. */
   readonly cancelling: AbortController
   readonly settle: { readonly resolve: (episode: Episode) => void; readonly reject: (error: unknown) => void }
@@ -33,7 +35,8 @@ export interface RolloutEntry {
   before: EndedAttempt | null
   /** `null` while no worker has the rollout. */
   attempt: CurrentAttempt | null
-  isAnnounced: boolean
+  /** Whether its first attempt has begun. */
+  hasStarted: boolean
   /** Resolves when all turns of earlier attempts are on record. The store refuses them once the next attempt has begun. */
   recorded: Promise<void>
 }
@@ -44,10 +47,20 @@ export interface RunningRollout {
   readonly attempt: CurrentAttempt
 }
 
-/** The rollouts of a runner that have no result yet. */
-export class RolloutTable {
+/** The part of a table that others than its runner read. Rollouts without an attempt so far are queued. */
+export interface OpenRollouts {
+  /** Number of queued rollouts. */
+  readonly queued: number
+  isQueued(key: string): boolean
+  /** Milliseconds that the first queued rollout has waited; 0 where there is none. */
+  oldestQueuedMs(): number
+}
+
+/** The rollouts of a runner that have no result yet, in the order of their submission. */
+export class RolloutTable implements OpenRollouts {
   readonly #entries = new Map<string, RolloutEntry>()
   readonly #idlers: (() => void)[] = []
+  #started = 0
 
   /** Throws ROLLOUT_CONFLICT for a key that is under way. */
   add(request: RolloutRequest, settle: RolloutEntry['settle']): RolloutEntry {
@@ -55,6 +68,7 @@ export class RolloutTable {
     if (this.#entries.has(key)) throw new TrainError('ROLLOUT_CONFLICT', `Rollout "${key}" is under way; wait for it, or use another key.`)
     const entry: RolloutEntry = {
       request,
+      submittedAt: Date.now(),
       cancelling: new AbortController(),
       settle,
       unwatch: () => {},
@@ -62,7 +76,7 @@ export class RolloutTable {
       number: null,
       before: null,
       attempt: null,
-      isAnnounced: false,
+      hasStarted: false,
       recorded: Promise.resolve(),
     }
     this.#entries.set(key, entry)
@@ -77,11 +91,33 @@ export class RolloutTable {
     return [...this.#entries.values()]
   }
 
+  get queued(): number {
+    return this.#entries.size - this.#started
+  }
+
+  isQueued(key: string): boolean {
+    return this.#entries.get(key)?.hasStarted === false
+  }
+
+  oldestQueuedMs(): number {
+    for (const { hasStarted, submittedAt } of this.#entries.values()) if (!hasStarted) return Date.now() - submittedAt
+    return 0
+  }
+
+  /** An attempt of it begins. Returns whether that is its first. */
+  start(entry: RolloutEntry): boolean {
+    if (entry.hasStarted) return false
+    entry.hasStarted = true
+    this.#started += 1
+    return true
+  }
+
   /** Removes a rollout and ends the watch of its caller's signal. Returns false where it was removed before. */
   remove(entry: RolloutEntry): boolean {
     if (this.#entries.get(entry.request.key) !== entry) return false
     entry.unwatch()
     this.#entries.delete(entry.request.key)
+    if (entry.hasStarted) this.#started -= 1
     if (this.#entries.size === 0) for (const wake of this.#idlers.splice(0)) wake()
     return true
   }

@@ -1,7 +1,6 @@
 import {
   type Episode,
   type EpisodeReader,
-  type ErrorRecord,
   isInfrastructureFailure,
   type RolloutRecord,
   type RolloutRequest,
@@ -17,11 +16,15 @@ import {
   toTrainingSamples,
 } from '@aworld-train/core'
 import { cancelled } from '../rollout-errors.ts'
-import { createEventFeed, type EventEntry, type EventQuery } from './event-feed.ts'
+import type { OpenRollouts } from '../rollout-table.ts'
+import { createEventFeed, type EventEntry, type EventFeed, type EventQuery } from './event-feed.ts'
+import { type ServiceRow, ServiceRows, toRolloutEnd } from './service-rows.ts'
+
+type ServiceRunner = RolloutRunner & { readonly rollouts: OpenRollouts; close?(): Promise<void> }
 
 export interface RolloutServiceOptions {
   /** Opens the runner, which reports the start and end of rollouts through `onEvent` and is closed with the service. */
-  readonly openRunner: (onEvent: (event: RunEvent) => void) => RolloutRunner & { close?(): Promise<void> }
+  readonly openRunner: (onEvent: (event: RunEvent) => void) => ServiceRunner
   /** Keeps finished and accepted rollouts, also those of earlier processes. */
   readonly store: EpisodeReader & SubmissionStore
   /**
@@ -99,36 +102,20 @@ export interface RolloutService {
   close(): Promise<void>
 }
 
-interface Entry {
-  readonly hash: string
-  readonly bytes: number
-  readonly submittedAt: number
-  readonly controller: AbortController
-  /** Resolves when it is queued on disk; `null` if no later process runs it again. */
-  readonly accepted: Promise<void> | null
-  status: Exclude<RolloutState['status'], 'interrupted'>
-  error: TrainError | null
-  /** Whether its episode is a failure of the infrastructure. */
-  isLost: boolean
-  /**
-   * Resolves to the episode, if there is one, when the rollout has ended. `null` after that: those who waited have the episode,
-   * and later readers ask the store.
-   */
-  ended: Promise<Episode | null> | null
-}
+type Standing = Pick<RolloutState, 'status' | 'error'>
+type Samples = Pick<RolloutState, 'samples' | 'error'>
 
 /** The status of a rollout, without its episode. */
 function receipt(key: string, status: RolloutState['status']): RolloutState {
   return { version: 1, id: key, status, episode: null, samples: [], error: null }
 }
 
-/** Status of a rollout that an earlier service left without a result. */
-function endOf(error: ErrorRecord | null): RolloutState['status'] {
-  if (error === null) return 'interrupted'
-  return error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed'
+/** Where a rollout stands that an earlier service left. */
+function standingOf({ status, error }: RolloutRecord): Standing {
+  if (status === 'done') return { status, error }
+  if (error === null) return { status: 'interrupted', error }
+  return { status: error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed', error }
 }
-
-type Samples = Pick<RolloutState, 'samples' | 'error'>
 
 /** The samples of an episode. An episode that cannot be trained, such as one sampled with top-p, has only the reason. */
 function buildSamples(episode: Episode): Samples {
@@ -151,199 +138,201 @@ async function within<T>(work: Promise<T>, timeoutMs?: number, signal?: AbortSig
 
 const again: ReadonlySet<RolloutState['status']> = new Set(['cancelled', 'failed'])
 
-export function createRolloutService({ openRunner, store, check, ...options }: RolloutServiceOptions): RolloutService {
-  const limits = { ...defaultServiceLimits, ...options.limits }
-  const feed = createEventFeed({ maxEvents: limits.maxKeptEvents })
-  const entries = new Map<string, Entry>()
-  const ended: string[] = []
+export const createRolloutService = (options: RolloutServiceOptions): RolloutService => new RunnerService(options)
+
+class RunnerService implements RolloutService {
+  readonly #limits: RolloutServiceLimits
+  readonly #store: RolloutServiceOptions['store']
+  readonly #check: (request: RolloutRequest) => void
+  readonly #runner: ServiceRunner
+  readonly #rows: ServiceRows
+  readonly #feed: EventFeed
+  readonly #listeners = new Set<(event: RunEvent) => void>()
+  readonly #ends: Partial<Record<StopReason, number>> = {}
   /** All who wait for a rollout get the same episode, whose samples are built once. */
-  const built = new WeakMap<Episode, Samples>()
-  const count = { queued: 0, running: 0, queuedBytes: 0, done: 0, failed: 0, cancelled: 0 }
-  const ends: Partial<Record<StopReason, number>> = {}
-  const listeners = new Set<(event: RunEvent) => void>()
-  let durationMs = 0
-  let stopping = false
+  readonly #built = new WeakMap<Episode, Samples>()
+  #durationMs = 0
+  #isStopping = false
 
-  const runner = openRunner((event) => {
-    if (event.type === 'rollout-start') {
-      const entry = entries.get(event.rollout)
-      if (entry?.status === 'queued') {
-        entry.status = 'running'
-        count.queued--
-        count.running++
-      }
+  constructor({ openRunner, store, check = () => {}, limits }: RolloutServiceOptions) {
+    this.#limits = { ...defaultServiceLimits, ...limits }
+    this.#store = store
+    this.#check = check
+    this.#rows = new ServiceRows(this.#limits.maxRemembered)
+    this.#feed = createEventFeed({ maxEvents: this.#limits.maxKeptEvents })
+    this.#runner = openRunner((event) => this.#report(event))
+    for (const request of store.submissions()) this.#startAgain(request)
+  }
+
+  submit(request: RolloutRequest): RolloutState {
+    return this.#submit(request, false)
+  }
+
+  async accept(request: RolloutRequest): Promise<RolloutState> {
+    const state = this.#submit(request, true)
+    await this.#rows.find(request.key)?.accepted
+    return state
+  }
+
+  get(key: string, samples?: boolean): RolloutState {
+    const { status, error } = this.#standingOf(key)
+    const episode = status === 'done' ? this.#store.episode(key) : null
+    return episode ? this.#done(episode, samples) : { ...receipt(key, status), error }
+  }
+
+  async wait(key: string, { timeoutMs, signal, samples }: Parameters<RolloutService['wait']>[1] = {}): Promise<RolloutState> {
+    const ended = this.#rows.find(key)?.ended
+    const episode = ended && (await within(ended, timeoutMs, signal))
+    return episode ? this.#done(episode, samples) : this.get(key, samples)
+  }
+
+  async cancel(key: string): Promise<RolloutState> {
+    const row = this.#rows.find(key)
+    if (row?.ended) {
+      const error = new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}" was cancelled; submit it again to run it.`)
+      row.controller.abort(error)
+      await Promise.all([row.ended, row.accepted && this.#store.releaseSubmission(key, error.toRecord())])
     }
-    if (event.type === 'rollout-end') {
-      ends[event.stopReason] = (ends[event.stopReason] ?? 0) + 1
-      durationMs += event.durationMs
+    return this.get(key)
+  }
+
+  events(query: EventQuery, signal: AbortSignal): AsyncGenerator<EventEntry, void, void> {
+    return this.#feed.read(query, signal)
+  }
+
+  listen(listener: (event: RunEvent) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  counts(): RolloutServiceCounts {
+    const { rollouts } = this.#runner
+    return {
+      queued: rollouts.queued,
+      running: this.#rows.open - rollouts.queued,
+      queuedBytes: this.#rows.openBytes,
+      ...this.#rows.ends(),
+      oldestQueuedMs: rollouts.oldestQueuedMs(),
+      ends: { ...this.#ends },
+      durationMs: this.#durationMs,
+      stopping: this.#isStopping,
     }
-    feed.append(event)
-    for (const listener of listeners) listener(event)
-  })
-
-  function settle(key: string, entry: Entry, result: Episode | TrainError): Episode | null {
-    const error = result instanceof TrainError ? result : null
-    const status = error === null ? 'done' : error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed'
-    if (entry.status === 'queued' || entry.status === 'running') count[entry.status]--
-    count[status]++
-    count.queuedBytes -= entry.bytes
-    entry.status = status
-    entry.error = error
-    entry.isLost = !(result instanceof TrainError) && isInfrastructureFailure(result)
-    entry.ended = null
-    // Later readers find the reason in the store. If this write fails too, the rollout runs again.
-    if (error !== null && status === 'failed' && entry.accepted) store.releaseSubmission(key, error.toRecord()).catch(() => {})
-    ended.push(key)
-    const oldest = ended.length > limits.maxRemembered && ended.shift()
-    if (oldest && entries.get(oldest)?.ended === null) entries.delete(oldest)
-    return result instanceof TrainError ? null : result
   }
 
-  function start(request: RolloutRequest, hash: string, bytes: number, accept: boolean): Entry {
-    const { key } = request
-    const controller = new AbortController()
-    // This write comes before the runner's own, which then find the rollout queued.
-    const accepted = accept ? store.keepSubmission(request) : null
-    accepted?.catch((cause: unknown) => controller.abort(cause))
-    const entry: Entry = {
-      hash,
-      bytes,
-      submittedAt: Date.now(),
-      controller,
-      accepted,
-      status: 'queued',
-      error: null,
-      isLost: false,
-      ended: null,
+  async drain(signal: AbortSignal): Promise<void> {
+    this.#isStopping = true
+    if (signal.aborted) return
+    const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    await Promise.race([this.#idle(), aborted])
+  }
+
+  async close(): Promise<void> {
+    this.#isStopping = true
+    for (const { key, accepted, controller } of this.#rows.allOpen()) {
+      const next = accepted ? 'it runs again when the service is back' : 'submit it again'
+      controller.abort(new TrainError('ROLLOUT_CANCELLED', `The service stopped before rollout "${key}" ended; ${next}.`))
     }
-    // Deleting it first keeps entries in the order of their submission.
-    entries.delete(key)
-    entries.set(key, entry)
-    count.queued++
-    count.queuedBytes += bytes
-    feed.append({ type: 'rollout-queued', at: Date.now(), rollout: key, split: request.split })
-    entry.ended = runner
-      .run(request, controller.signal)
-      .catch((cause: unknown) => toTrainError(cause, 'STORE_FAILED'))
-      .then((result) => settle(key, entry, result))
-    return entry
+    await this.#runner.close?.()
+    await this.#idle()
+    this.#feed.close()
   }
 
-  function samplesOf(episode: Episode): Samples {
-    const samples = built.get(episode) ?? buildSamples(episode)
-    built.set(episode, samples)
-    return samples
-  }
-
-  function done(key: string, episode: Episode, samples = true): RolloutState {
-    return { ...receipt(key, 'done'), episode, ...(samples && samplesOf(episode)) }
-  }
-
-  function get(key: string, samples?: boolean): RolloutState {
-    const entry = entries.get(key)
-    const record = entry ?? store.rollout(key)
-    if (!record) throw new TrainError('ROLLOUT_UNKNOWN', `There is no rollout "${key}"; submit it, or correct the key.`)
-    const episode = record.status === 'done' ? store.episode(key) : null
-    if (episode) return done(key, episode, samples)
-    if (entry) return { ...receipt(key, entry.status), error: entry.error?.toRecord() ?? null }
-    const { status, error } = record as RolloutRecord
-    return { ...receipt(key, status === 'done' ? status : endOf(error)), error }
-  }
-
-  function submit(request: RolloutRequest, accept = false): RolloutState {
+  #submit(request: RolloutRequest, accept: boolean): RolloutState {
     const { key } = request
     const text = stableStringify(request)
     const hash = stableHash(text)
-    const entry = entries.get(key)
-    const record = entry ? null : store.rollout(key)
-    if (entry ? entry.hash !== hash : record && stableStringify(record.request) !== text) {
+    const row = this.#rows.find(key)
+    const record = row ? null : this.#store.rollout(key)
+    if (row ? row.hash !== hash : record && stableStringify(record.request) !== text) {
       const message = `Rollout "${key}" was submitted before with another request; use another key for this one.`
       throw new TrainError('ROLLOUT_CONFLICT', message)
     }
-    if (entry && !again.has(entry.status) && !entry.isLost) return receipt(key, entry.status)
-    if (record?.status === 'done' && !isLostRollout(key)) return receipt(key, 'done')
-    if (stopping) throw cancelled(key, new Error('The service is stopping; submit the rollout again when it is back.'))
-    check?.(request)
+    if (row && !(row.end && (again.has(row.end.status) || row.end.isLost))) return receipt(key, this.#standingOf(key).status)
+    if (record?.status === 'done' && !this.#isLost(key)) return receipt(key, 'done')
+    if (this.#isStopping) throw cancelled(key, new Error('The service is stopping; submit the rollout again when it is back.'))
+    this.#check(request)
     const bytes = Buffer.byteLength(text)
-    if (count.queuedBytes + bytes > limits.maxQueuedBytes) {
-      const message = `Rollout "${key}" has ${bytes} bytes; the queue holds ${count.queuedBytes} of ${limits.maxQueuedBytes}. Submit it again when some have ended, or raise maxQueuedBytes.`
+    const { openBytes } = this.#rows
+    if (openBytes + bytes > this.#limits.maxQueuedBytes) {
+      const message = `Rollout "${key}" has ${bytes} bytes; the queue holds ${openBytes} of ${this.#limits.maxQueuedBytes}. Submit it again when some have ended, or raise maxQueuedBytes.`
       throw new TrainError('ROLLOUT_QUEUE_FULL', message)
     }
-    return receipt(key, start(request, hash, bytes, accept).status)
+    this.#start(request, { hash, bytes, accept })
+    return receipt(key, 'queued')
+  }
+
+  #start(request: RolloutRequest, { hash, bytes, accept }: Pick<ServiceRow, 'hash' | 'bytes'> & { readonly accept: boolean }): void {
+    const { key, split } = request
+    const controller = new AbortController()
+    // This write comes before the runner's own, which then find the rollout queued.
+    const accepted = accept ? this.#store.keepSubmission(request) : null
+    accepted?.catch((cause: unknown) => controller.abort(cause))
+    const row: ServiceRow = { key, hash, bytes, controller, accepted, ended: null, end: null }
+    this.#rows.add(row)
+    this.#feed.append({ type: 'rollout-queued', at: Date.now(), rollout: key, split })
+    row.ended = this.#runner
+      .run(request, controller.signal)
+      .catch((cause: unknown) => toTrainError(cause, 'STORE_FAILED'))
+      .then((result) => this.#settle(row, result))
+  }
+
+  /** Runs again what an earlier service accepted and left without a result. */
+  #startAgain(request: RolloutRequest): void {
+    const record = this.#store.rollout(request.key)
+    if (record?.status === 'running' && record.attempt + 1 >= this.#limits.maxAttemptsOfRestarts) return
+    try {
+      this.#check(request)
+    } catch {
+      // It stays interrupted. Whoever submits it again is told why it cannot run.
+      return
+    }
+    const text = stableStringify(request)
+    this.#start(request, { hash: stableHash(text), bytes: Buffer.byteLength(text), accept: true })
+  }
+
+  #settle(row: ServiceRow, result: Episode | TrainError): Episode | null {
+    const end = toRolloutEnd(result)
+    this.#rows.settle(row, end)
+    // Later readers find the reason in the store. If this write fails too, the rollout runs again.
+    if (end.status === 'failed' && row.accepted) this.#store.releaseSubmission(row.key, end.error!.toRecord()).catch(() => {})
+    return result instanceof TrainError ? null : result
+  }
+
+  #report(event: RunEvent): void {
+    if (event.type === 'rollout-end') {
+      this.#ends[event.stopReason] = (this.#ends[event.stopReason] ?? 0) + 1
+      this.#durationMs += event.durationMs
+    }
+    this.#feed.append(event)
+    for (const listener of this.#listeners) listener(event)
+  }
+
+  #standingOf(key: string): Standing {
+    const row = this.#rows.find(key)
+    if (row?.end) return { status: row.end.status, error: row.end.error?.toRecord() ?? null }
+    if (row) return { status: this.#runner.rollouts.isQueued(key) ? 'queued' : 'running', error: null }
+    const record = this.#store.rollout(key)
+    if (!record) throw new TrainError('ROLLOUT_UNKNOWN', `There is no rollout "${key}"; submit it, or correct the key.`)
+    return standingOf(record)
   }
 
   /** Whether it was ended by a failure of the infrastructure; the same request then runs it again. */
-  function isLostRollout(key: string): boolean {
-    const episode = store.episode(key)
+  #isLost(key: string): boolean {
+    const episode = this.#store.episode(key)
     return episode !== null && isInfrastructureFailure(episode)
   }
 
-  function oldestQueuedMs(): number {
-    if (count.queued === 0) return 0
-    for (const { status, submittedAt } of entries.values()) if (status === 'queued') return Date.now() - submittedAt
-    return 0
+  #done(episode: Episode, samples = true): RolloutState {
+    return { ...receipt(episode.rollout, 'done'), episode, ...(samples && this.#samplesOf(episode)) }
   }
 
-  async function idle(): Promise<void> {
-    await Promise.all(Array.from(entries.values(), (entry) => entry.ended))
+  #samplesOf(episode: Episode): Samples {
+    const samples = this.#built.get(episode) ?? buildSamples(episode)
+    this.#built.set(episode, samples)
+    return samples
   }
 
-  for (const request of store.submissions()) {
-    const record = store.rollout(request.key)
-    if (record?.status === 'running' && record.attempt + 1 >= limits.maxAttemptsOfRestarts) continue
-    try {
-      check?.(request)
-    } catch {
-      // It stays interrupted. Whoever submits it again is told why it cannot run.
-      continue
-    }
-    const text = stableStringify(request)
-    start(request, stableHash(text), Buffer.byteLength(text), true)
-  }
-
-  return {
-    submit: (request) => submit(request),
-    async accept(request) {
-      const state = submit(request, true)
-      await entries.get(request.key)?.accepted
-      return state
-    },
-    get,
-    async wait(key, { timeoutMs, signal, samples } = {}) {
-      const ended = entries.get(key)?.ended
-      const episode = ended && (await within(ended, timeoutMs, signal))
-      return episode ? done(key, episode, samples) : get(key, samples)
-    },
-    async cancel(key) {
-      const entry = entries.get(key)
-      if (entry?.ended) {
-        const error = new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}" was cancelled; submit it again to run it.`)
-        entry.controller.abort(error)
-        await Promise.all([entry.ended, entry.accepted && store.releaseSubmission(key, error.toRecord())])
-      }
-      return get(key)
-    },
-    events: (query, signal) => feed.read(query, signal),
-    listen(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-    counts: () => ({ ...count, oldestQueuedMs: oldestQueuedMs(), ends: { ...ends }, durationMs, stopping }),
-    async drain(signal) {
-      stopping = true
-      if (signal.aborted) return
-      const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
-      await Promise.race([idle(), aborted])
-    },
-    async close() {
-      stopping = true
-      for (const [key, { ended, accepted, controller }] of entries) {
-        const next = accepted ? 'it runs again when the service is back' : 'submit it again'
-        if (ended) controller.abort(new TrainError('ROLLOUT_CANCELLED', `The service stopped before rollout "${key}" ended; ${next}.`))
-      }
-      await runner.close?.()
-      await idle()
-      feed.close()
-    },
+  async #idle(): Promise<void> {
+    await Promise.all(this.#rows.allOpen().map(({ ended }) => ended))
   }
 }
