@@ -26,7 +26,7 @@ import { createSchedulerState, type SchedulerCommand, type SchedulerState } from
 import { type Scoring, scoreEpisode } from './score-episode.ts'
 import { watchStrayErrors } from './stray-errors.ts'
 import { toEpisode } from './to-episode.ts'
-import { createWorkerLinks, termsOfThisProcess, thisProcess, type WorkerLinks } from './worker-links.ts'
+import { termsOfThisProcess, thisProcess, WorkerLinks } from './worker-links.ts'
 
 /** All rollouts share one policy, so its absence ends the run: rollouts that end for want of it would spoil a step. */
 const isOfPolicy = ({ boundary }: ErrorRecord) => boundary === 'policy' || boundary === 'gateway'
@@ -42,7 +42,6 @@ export const createRolloutRunner = (options: RolloutRunnerOptions, decide?: Sche
   new CoordinatedRunner(options, decide)
 
 class CoordinatedRunner implements InProcessRolloutRunner {
-  readonly workers: RolloutWorkers
   readonly #options: RolloutRunnerOptions
   readonly #clock: Clock
   readonly #concurrency: number
@@ -71,9 +70,11 @@ class CoordinatedRunner implements InProcessRolloutRunner {
     this.#scoring = { reward: options.reward, answerKey: options.answerKey, scoreUnfinished: options.scoreUnfinished ?? 'zero' }
     this.#state = createSchedulerState({ retries, maxLosses, concurrency })
     this.#scheduler = createScheduler(this.#state, (command) => this.#carryOut(command), { clock, decide })
-    this.#links = createWorkerLinks({ state: this.#state, tell: this.#scheduler.tell, fail: (error) => this.#failAll(error) })
-    this.workers = this.#links.workers
-    this.#unwatch = [gateway.onPause(this.#links.pause), watchStrayErrors((message) => this.#warn(message, 'AGENT_FAILED'))]
+    this.#links = new WorkerLinks({ state: this.#state, tell: this.#scheduler.tell, fail: (error) => this.#failAll(error) })
+    this.#unwatch = [
+      gateway.onPause((isPaused) => this.#links.pause(isPaused)),
+      watchStrayErrors((message) => this.#warn(message, 'AGENT_FAILED')),
+    ]
     if (options.workers) options.workers.attach(this.workers)
     else {
       const link = options.executor ?? createAttemptExecutor(options)
@@ -83,6 +84,10 @@ class CoordinatedRunner implements InProcessRolloutRunner {
 
   get rollouts(): OpenRollouts {
     return this.#table
+  }
+
+  get workers(): RolloutWorkers {
+    return this.#links
   }
 
   async run(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
@@ -189,11 +194,11 @@ class CoordinatedRunner implements InProcessRolloutRunner {
   async #runAttempt(entry: RolloutEntry, number: number, worker: string): Promise<void> {
     const { key, split } = entry.request
     const { program, gateway, store, limits } = this.#options
-    const { agent = null } = this.#links.of(worker)
+    const link = this.#links.find(worker)!
     const attempt: CurrentAttempt = {
       number,
       worker,
-      agent,
+      agent: link.agent ?? null,
       startedAt: this.#clock.now(),
       stop: new AbortController(),
       lost: new AbortController(),
@@ -210,7 +215,7 @@ class CoordinatedRunner implements InProcessRolloutRunner {
         agents: program.agents,
         gateway,
         store,
-        executor: this.#links.of(worker),
+        executor: link,
         onOutcome: () => this.#scheduler.tell({ type: 'result', worker, key, attempt: number }),
         onResult: this.#tally.attempt,
         onWarning: ({ message, code }) => this.#warn(message, code),

@@ -1,6 +1,6 @@
-import type { RolloutWorkers, WorkerLink } from './rollout-workers.ts'
-import type { SchedulerCommand, SchedulerEvent, SchedulerState } from './scheduler/scheduler-state.ts'
-import { createWorkerRows } from './worker-rows.ts'
+import type { AttemptName, WorkerHealth, WorkerStatus } from '@aworld-train/core'
+import type { RolloutWorkers, WorkerGreeting, WorkerLink } from './rollout-workers.ts'
+import type { SchedulerCommand, SchedulerEvent, SchedulerState, WorkerState } from './scheduler/scheduler-state.ts'
 
 /** The name of the worker that is this process. */
 export const thisProcess = 'this process'
@@ -23,66 +23,114 @@ export interface WorkerLinksOptions {
   readonly fail: (error: Error) => void
 }
 
-/** The runner's connections to its workers, and the reports about these to its scheduler. */
-export interface WorkerLinks {
-  readonly workers: RolloutWorkers
-  /** The link of a worker that was assigned something. */
-  of(worker: string): WorkerLink
-  /** The link of a worker that may be gone. */
-  find(worker: string): WorkerLink | undefined
-  /** Carries out the part of a command that concerns workers alone. */
-  carryOut(command: SchedulerCommand): void
-  /** Stops the clocks of all workers, or starts them again. */
-  pause(paused: boolean): void
-  /** An attempt was lost with its worker. */
-  lostAttempt(worker: string): void
+/** A worker that has greeted, beside what the scheduler knows of it. */
+interface WorkerRow {
+  /** `null` once the worker is lost. */
+  link: WorkerLink | null
+  readonly slots: number
+  /** Milliseconds since the epoch. */
+  heardAt: number
+  /** Attempts that were lost with it. */
+  lostAttempts: number
 }
 
-export function createWorkerLinks({ state, tell, fail }: WorkerLinksOptions): WorkerLinks {
-  const links = new Map<string, WorkerLink>()
-  const rows = createWorkerRows(state)
-  let isPaused = false
+/** Most lost workers that are still listed. */
+const mostLost = 100
 
-  const workers: RolloutWorkers = {
-    hello({ name, link, ...greeting }) {
-      links.set(name, link)
-      if (name !== thisProcess) rows.hello(name, greeting.slots)
-      // A worker may have lost its connection while its clocks were stopped.
-      if (isPaused) link.hold()
-      else link.resume()
-      tell({ ...greeting, type: 'hello', worker: name })
-    },
-    beat(worker, holding) {
-      rows.heard(worker)
-      tell({ type: 'beat', worker, holding })
-    },
-    result: (worker, { key, attempt }) => tell({ type: 'result', worker, key, attempt }),
-    disconnect: (worker) => tell({ type: 'disconnect', worker }),
-    drain: (worker) => tell({ type: 'drain', worker }),
-    exit: (worker) => tell({ type: 'exit', worker }),
-    leave(worker) {
-      tell({ type: 'leave', worker })
-      rows.left(worker)
-    },
-    fail,
-    rows: rows.rows,
+/** The runner's connections to its workers. What these report goes to the scheduler. */
+export class WorkerLinks implements RolloutWorkers {
+  readonly #options: WorkerLinksOptions
+  /** In the order in which they greeted last. */
+  readonly #rows = new Map<string, WorkerRow>()
+  #isPaused = false
+
+  constructor(options: WorkerLinksOptions) {
+    this.#options = options
   }
 
-  return {
-    workers,
-    of: (worker) => links.get(worker)!,
-    find: (worker) => links.get(worker),
-    carryOut(command) {
-      if (command.type === 'fence') links.get(command.worker)?.fence?.(command)
-      if (command.type === 'kept') links.get(command.worker)?.kept?.(command)
-      if (command.type !== 'dismiss') return
-      links.get(command.worker)?.dismiss?.()
-      links.delete(command.worker)
-    },
-    pause(paused) {
-      isPaused = paused
-      for (const link of links.values()) paused ? link.hold() : link.resume()
-    },
-    lostAttempt: rows.lostAttempt,
+  hello({ name, link, ...greeting }: WorkerGreeting): void {
+    const lostAttempts = this.#rows.get(name)?.lostAttempts ?? 0
+    this.#rows.delete(name)
+    this.#rows.set(name, { link, slots: greeting.slots, heardAt: Date.now(), lostAttempts })
+    const lost = [...this.#rows].filter(([, row]) => row.link === null)
+    for (const [old] of lost.slice(0, -mostLost)) this.#rows.delete(old)
+    // A worker may have lost its connection while its clocks were stopped.
+    if (this.#isPaused) link.hold()
+    else link.resume()
+    this.#options.tell({ ...greeting, type: 'hello', worker: name })
   }
+
+  beat(worker: string, holding: readonly AttemptName[]): void {
+    const row = this.#rows.get(worker)
+    if (row) row.heardAt = Date.now()
+    this.#options.tell({ type: 'beat', worker, holding })
+  }
+
+  result(worker: string, { key, attempt }: AttemptName): void {
+    this.#options.tell({ type: 'result', worker, key, attempt })
+  }
+
+  disconnect(worker: string): void {
+    this.#options.tell({ type: 'disconnect', worker })
+  }
+
+  drain(worker: string): void {
+    this.#options.tell({ type: 'drain', worker })
+  }
+
+  leave(worker: string): void {
+    this.#options.tell({ type: 'leave', worker })
+    this.#rows.delete(worker)
+  }
+
+  exit(worker: string): void {
+    this.#options.tell({ type: 'exit', worker })
+  }
+
+  fail(error: Error): void {
+    this.#options.fail(error)
+  }
+
+  rows(): WorkerHealth[] {
+    const { workers, jobs } = this.#options.state
+    const others = [...this.#rows].filter(([name]) => name !== thisProcess)
+    return others.map(([name, { slots, heardAt, lostAttempts }]) => {
+      const worker = workers.get(name)
+      const assignments = Array.from(worker?.jobs ?? [], (key) => ({ key, attempt: jobs.get(key)!.attempt ?? 0 }))
+      return { name, status: statusOf(worker), slots, heardAt, lostAttempts, assignments }
+    })
+  }
+
+  /** The link of a worker; `undefined` where it is gone. */
+  find(worker: string): WorkerLink | undefined {
+    return this.#rows.get(worker)?.link ?? undefined
+  }
+
+  /** Carries out the part of a command that concerns workers alone. */
+  carryOut(command: SchedulerCommand): void {
+    if (command.type === 'fence') this.find(command.worker)?.fence?.(command)
+    if (command.type === 'kept') this.find(command.worker)?.kept?.(command)
+    const row = command.type === 'dismiss' && this.#rows.get(command.worker)
+    if (!row) return
+    row.link?.dismiss?.()
+    row.link = null
+  }
+
+  /** Stops the clocks of all workers, or starts them again. */
+  pause(isPaused: boolean): void {
+    this.#isPaused = isPaused
+    for (const { link } of this.#rows.values()) isPaused ? link?.hold() : link?.resume()
+  }
+
+  /** An attempt was lost with its worker. */
+  lostAttempt(worker: string): void {
+    const row = this.#rows.get(worker)
+    if (row) row.lostAttempts += 1
+  }
+}
+
+function statusOf(worker: WorkerState | undefined): WorkerStatus {
+  if (!worker) return 'lost'
+  if (!worker.isConnected) return 'away'
+  return worker.isDraining ? 'draining' : 'connected'
 }
