@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import {
   type AttemptAssignment,
   type AttemptExecutor,
-  type AttemptName,
   type AttemptOutcome,
   CoordinatorMessage,
   errorCatalogue,
@@ -12,7 +11,6 @@ import {
   type WorkerEnvironment,
   type WorkerFile,
   type WorkerMessage,
-  type WorkerResult,
   type WorkerWelcome,
   workerProtocol,
 } from '@aworld-train/core'
@@ -21,7 +19,8 @@ import { createFramedSocket, type FramedSocket, type FrameSocket } from '../fram
 import { watchStrayErrors } from '../stray-errors.ts'
 import type { AgentIdentity } from './agent-identity.ts'
 import { type CoordinatorConnection, connectWorker, createFileFetch, refusal } from './connect-worker.ts'
-import { createFetchedFiles } from './fetched-files.ts'
+import { createFetchedFiles, type FetchedFiles } from './fetched-files.ts'
+import { WorkerAttempts } from './worker-attempts.ts'
 import { failedOutcome, sendable } from './worker-results.ts'
 
 export interface WorkerOptions extends CoordinatorConnection {
@@ -59,219 +58,239 @@ const welcomeMs = 30_000
 /** Most bytes that wait for a coordinator that does not read; beyond that the connection is cut. */
 const maxBufferedBytes = 256 * 1024 * 1024
 
-const idOf = ({ key, attempt }: AttemptName) => `${attempt} ${key}`
-
-interface Running extends AttemptName {
-  readonly controller: AbortController
-}
-
 /**
  * Runs attempts for a coordinator until the worker is drained. Rejects with COORDINATOR_UNREACHABLE, with SERVICE_UNAUTHORIZED, and with
  * the coordinator's refusals: WORKER_PROTOCOL, WORKER_AGENT, WORKER_NAME. `connect` opens a connection to the coordinator.
  */
 export async function runWorker(options: WorkerOptions, connect: () => Promise<FrameSocket> = () => connectWorker(options)): Promise<void> {
-  const { openExecutor, baseDirectory = '.', signal, waitMs = 60_000, awayMs = waitMs, onWarning, onState, clock = processClock } = options
-  const files = createFetchedFiles({ fetch: createFileFetch(options), baseDirectory })
-  let incarnation = randomUUID()
-  const running = new Map<string, Running>()
-  /** Results that the coordinator has not confirmed. */
-  const results = new Map<string, WorkerResult>()
-  let socket: FramedSocket | null = null
-  let welcome: WorkerWelcome | null = null
-  let executor: AttemptExecutor | null = null
-  let draining = signal.aborted
-  let heardAt = clock.now()
-  let endBeats = () => {}
-  let endWait = () => {}
-  let left: () => void = () => {}
+  await new CoordinatedWorker(options, connect).run()
+}
 
-  const send = (message: WorkerMessage) => socket?.send(message)
-  const holding = (): AttemptName[] => [...running.values(), ...results.values()].map(({ key, attempt }) => ({ key, attempt }))
-  const beat = () => {
-    send({ type: 'beat', holding: holding(), draining, openCalls: [...(executor?.openCalls?.() ?? [])] })
-    for (const result of results.values()) send(result)
-    socket?.beat(clock.now())
+class CoordinatedWorker {
+  readonly #options: WorkerOptions
+  readonly #connect: () => Promise<FrameSocket>
+  readonly #clock: Clock
+  readonly #files: FetchedFiles
+  readonly #attempts = new WorkerAttempts()
+  /** Resolves when nothing is held and no more will be. */
+  readonly #done = Promise.withResolvers<void>()
+  #incarnation = randomUUID()
+  #socket: FramedSocket | null = null
+  #welcome: WorkerWelcome | null = null
+  #executor: AttemptExecutor | null = null
+  #isDraining: boolean
+  #heardAt: number
+  #endBeats = () => {}
+  #endWait = () => {}
+
+  constructor(options: WorkerOptions, connect: () => Promise<FrameSocket>) {
+    const { baseDirectory = '.', signal, clock = processClock } = options
+    this.#options = options
+    this.#connect = connect
+    this.#clock = clock
+    this.#files = createFetchedFiles({ fetch: createFileFetch(options), baseDirectory })
+    this.#isDraining = signal.aborted
+    this.#heardAt = clock.now()
   }
 
-  function drain(): void {
-    if (!draining) onState?.('draining')
-    draining = true
-    beat()
-    leaveIfDone()
-  }
-
-  function leaveIfDone(): void {
-    if (draining && running.size === 0 && results.size === 0) left()
-  }
-
-  function abandon(why: string): void {
-    // A coordinator that still expects these attempts must not assign them again: their turns would mix with those of the first run.
-    incarnation = randomUUID()
-    for (const { key, controller } of running.values()) controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}": ${why}.`))
-    running.clear()
-    results.clear()
-    leaveIfDone()
-  }
-
-  function fence(name: AttemptName): void {
-    running.get(idOf(name))?.controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${name.key}" was given to another worker.`))
-    running.delete(idOf(name))
-    results.delete(idOf(name))
-    leaveIfDone()
-  }
-
-  async function execute(assignment: AttemptAssignment, announced: readonly WorkerFile[], signal: AbortSignal): Promise<AttemptOutcome> {
-    const { task } = assignment
-    const placed = await files.place(task.files ?? [], announced, signal)
+  async run(): Promise<void> {
+    const { signal } = this.#options
+    const stop = new AbortController()
+    const drain = () => this.#drain()
+    signal.addEventListener('abort', drain, { once: true })
+    const unwatchErrors = watchStrayErrors((message) => this.#warn('AGENT_FAILED', message))
+    this.#leaveIfDone()
     try {
-      const here = { ...assignment, task: { ...task, ...(task.files && { files: placed.paths }) } }
-      return await executor!.execute(here, { signal, onEnd() {} })
+      await Promise.race([this.#serve(stop.signal), this.#done.promise])
     } finally {
-      placed.release()
+      signal.removeEventListener('abort', drain)
+      stop.abort()
+      this.#socket?.close(1000, 'The worker leaves.')
+      this.#abandon('its worker has ended')
+      await this.#files.close()
+      unwatchErrors()
     }
   }
 
-  async function run({ type: _, files: announced = [], ...assignment }: WorkerAssign): Promise<void> {
-    const id = idOf(assignment)
-    if (running.has(id) || results.has(id)) return
-    const { key, attempt } = assignment
-    const entry = { key, attempt, controller: new AbortController() }
-    running.set(id, entry)
-    const outcome = await execute(assignment, announced, entry.controller.signal).catch((cause: unknown) =>
-      failedOutcome(toTrainError(cause, 'AGENT_FAILED')),
-    )
-    // An attempt that was fenced in the meantime has no result.
-    if (running.get(id) !== entry) return
-    running.delete(id)
-    const result = sendable({ type: 'result', key, attempt, outcome }, welcome?.maxFrameBytes)
-    results.set(id, result)
-    send(result)
+  async #serve(stop: AbortSignal): Promise<void> {
+    const clock = this.#clock
+    for (let delayMs = firstDelayMs, since = clock.now(); !stop.aborted; ) {
+      try {
+        await this.#serveOnce(stop)
+        if (stop.aborted) return
+        this.#options.onState?.('lost')
+        delayMs = firstDelayMs
+        since = clock.now()
+      } catch (error) {
+        this.#requirePatience(error as TrainError, clock.now() - since)
+      }
+      if (this.#welcome && clock.now() - this.#heardAt > this.#welcome.leaseMs)
+        this.#abandon('its worker has not heard of its coordinator for too long')
+      await sleep(clock, delayMs, stop)
+      delayMs = Math.min(2 * delayMs, longestDelayMs)
+    }
   }
 
-  function take(message: CoordinatorMessage): void {
-    switch (message.type) {
-      case 'welcome':
-        endWait()
-        welcome = message
-        executor ??= openExecutor(message.environment)
-        onState?.('connected')
-        endBeats = clock.every(message.beatMs, beat)
-        beat()
-        return
-      case 'assign':
-        void run(message)
-        return
-      case 'hold':
-        executor?.hold()
-        return
-      case 'resume':
-        executor?.resume()
-        return
-      case 'cancel':
-        running.get(idOf(message))?.controller.abort(new TrainError('ROLLOUT_CANCELLED', message.reason))
-        return
-      case 'fence':
-        fence(message)
-        return
-      case 'kept':
-        results.delete(idOf(message))
-        leaveIfDone()
-        return
-      case 'drain':
-        drain()
-        return
-      case 'rejected':
-        throw refusal(message.error)
-      case 'error':
-        onWarning?.({ code: 'WORKER_INVALID', message: message.message })
-    }
+  /** Throws where the coordinator is not tried again after `error`. */
+  #requirePatience(error: TrainError, waitedMs: number): void {
+    const { waitMs = 60_000, awayMs = waitMs } = this.#options
+    const { code, message } = error
+    const patienceMs = this.#welcome ? awayMs : waitMs
+    // An earlier start of this worker may still count as connected if its machine vanished without a word.
+    if (code === 'WORKER_NAME') {
+      if (waitedMs > patienceMs) throw error
+      this.#warn(code, message)
+    } else if (code !== 'COORDINATOR_UNREACHABLE') throw error
+    else if (waitedMs > patienceMs)
+      throw new TrainError(code, `${message} It was waited for ${Math.round(patienceMs / 1000)} s. ${errorCatalogue[code].remedy}`)
   }
 
   /** Serves one connection. Resolves when it is lost; rejects when the coordinator refuses this worker. */
-  async function serveOnce(stop: AbortSignal): Promise<void> {
-    const opened = await connect()
+  async #serveOnce(stop: AbortSignal): Promise<void> {
+    const opened = await this.#connect()
     // The worker has left in the meantime.
     if (stop.aborted) return opened.terminate()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    socket = createFramedSocket({
+    const leaseMs = () => this.#welcome?.leaseMs ?? Number.POSITIVE_INFINITY
+    const socket = createFramedSocket({
       socket: opened,
-      clock,
+      clock: this.#clock,
       messages: CoordinatorMessage,
       peer: 'coordinator',
       codes: { lost: 'COORDINATOR_UNREACHABLE', invalid: 'WORKER_INVALID' },
       limits: {
         maxBufferedBytes,
         get deadMs() {
-          return welcome?.leaseMs ?? Number.POSITIVE_INFINITY
+          return leaseMs()
         },
       },
-      onWarning: (code, message) => onWarning?.({ code, message }),
-      onFrame({ message }) {
+      onWarning: (code, message) => this.#warn(code, message),
+      onFrame: ({ message }) => {
         try {
-          take(message)
+          this.#take(message)
         } catch (error) {
           reject(error)
         }
       },
       onClose: () => resolve(),
     })
-    const { name, slots, agent } = options
-    const identity = { agentHash: agent.hash, agentParts: agent.parts }
-    send({ type: 'hello', protocol: workerProtocol, name, incarnation, slots, ...identity, draining, holding: holding() })
-    endWait = clock.after(welcomeMs, () =>
+    this.#socket = socket
+    this.#greet()
+    this.#endWait = this.#clock.after(welcomeMs, () =>
       reject(new TrainError('COORDINATOR_UNREACHABLE', `The coordinator has not answered its worker in ${welcomeMs} ms.`)),
     )
     try {
       await promise
     } finally {
-      endWait()
-      endBeats()
-      heardAt = Math.max(heardAt, socket.heardAt())
-      socket = null
+      this.#endWait()
+      this.#endBeats()
+      this.#heardAt = Math.max(this.#heardAt, socket.heardAt())
+      this.#socket = null
       opened.terminate()
     }
   }
 
-  async function serve(stop: AbortSignal): Promise<void> {
-    for (let delayMs = firstDelayMs, since = clock.now(); !stop.aborted; ) {
-      try {
-        await serveOnce(stop)
-        if (stop.aborted) return
-        onState?.('lost')
-        delayMs = firstDelayMs
-        since = clock.now()
-      } catch (error) {
-        const { code, message } = error as TrainError
-        const patienceMs = welcome ? awayMs : waitMs
-        // An earlier start of this worker may still count as connected if its machine vanished without a word.
-        if (code === 'WORKER_NAME') {
-          if (clock.now() - since > patienceMs) throw error
-          onWarning?.({ code, message })
-        } else if (code !== 'COORDINATOR_UNREACHABLE') throw error
-        else if (clock.now() - since > patienceMs)
-          throw new TrainError(code, `${message} It was waited for ${Math.round(patienceMs / 1000)} s. ${errorCatalogue[code].remedy}`)
-      }
-      if (welcome && clock.now() - heardAt > welcome.leaseMs) abandon('its worker has not heard of its coordinator for too long')
-      await sleep(clock, delayMs, stop)
-      delayMs = Math.min(2 * delayMs, longestDelayMs)
+  #greet(): void {
+    const { name, slots, agent } = this.#options
+    const identity = { agentHash: agent.hash, agentParts: agent.parts }
+    const [incarnation, draining, holding] = [this.#incarnation, this.#isDraining, this.#attempts.names()]
+    this.#send({ type: 'hello', protocol: workerProtocol, name, incarnation, slots, ...identity, draining, holding })
+  }
+
+  #take(message: CoordinatorMessage): void {
+    switch (message.type) {
+      case 'welcome':
+        this.#endWait()
+        this.#welcome = message
+        this.#executor ??= this.#options.openExecutor(message.environment)
+        this.#options.onState?.('connected')
+        this.#endBeats = this.#clock.every(message.beatMs, () => this.#beat())
+        this.#beat()
+        return
+      case 'assign':
+        void this.#run(message)
+        return
+      case 'hold':
+        this.#executor?.hold()
+        return
+      case 'resume':
+        this.#executor?.resume()
+        return
+      case 'cancel':
+        this.#attempts.cancel(message, message.reason)
+        return
+      case 'fence':
+        this.#attempts.drop(message, `Rollout "${message.key}" was given to another worker.`)
+        this.#leaveIfDone()
+        return
+      case 'kept':
+        this.#attempts.confirm(message)
+        this.#leaveIfDone()
+        return
+      case 'drain':
+        this.#drain()
+        return
+      case 'rejected':
+        throw refusal(message.error)
+      case 'error':
+        this.#warn('WORKER_INVALID', message.message)
     }
   }
 
-  const stop = new AbortController()
-  const done = new Promise<void>((resolve) => {
-    left = resolve
-  })
-  signal.addEventListener('abort', drain, { once: true })
-  const unwatchErrors = watchStrayErrors((message) => onWarning?.({ code: 'AGENT_FAILED', message }))
-  leaveIfDone()
-  try {
-    await Promise.race([serve(stop.signal), done])
-  } finally {
-    signal.removeEventListener('abort', drain)
-    stop.abort()
-    ;(socket as FramedSocket | null)?.close(1000, 'The worker leaves.')
-    abandon('its worker has ended')
-    await files.close()
-    unwatchErrors()
+  async #run({ type: _, files = [], ...assignment }: WorkerAssign): Promise<void> {
+    const running = this.#attempts.begin(assignment)
+    if (!running) return
+    const { key, attempt, controller } = running
+    const outcome = await this.#execute(assignment, files, controller.signal).catch((cause: unknown) =>
+      failedOutcome(toTrainError(cause, 'AGENT_FAILED')),
+    )
+    // An attempt that was fenced in the meantime has no result.
+    if (!this.#attempts.has(running)) return
+    running.result = sendable({ type: 'result', key, attempt, outcome }, this.#welcome?.maxFrameBytes)
+    this.#send(running.result)
+  }
+
+  async #execute(assignment: AttemptAssignment, announced: readonly WorkerFile[], signal: AbortSignal): Promise<AttemptOutcome> {
+    const { task } = assignment
+    const placed = await this.#files.place(task.files ?? [], announced, signal)
+    try {
+      const here = { ...assignment, task: { ...task, ...(task.files && { files: placed.paths }) } }
+      return await this.#executor!.execute(here, { signal, onEnd() {} })
+    } finally {
+      placed.release()
+    }
+  }
+
+  #beat(): void {
+    const openCalls = [...(this.#executor?.openCalls?.() ?? [])]
+    this.#send({ type: 'beat', holding: this.#attempts.names(), draining: this.#isDraining, openCalls })
+    for (const result of this.#attempts.results()) this.#send(result)
+    this.#socket?.beat(this.#clock.now())
+  }
+
+  #drain(): void {
+    if (!this.#isDraining) this.#options.onState?.('draining')
+    this.#isDraining = true
+    this.#beat()
+    this.#leaveIfDone()
+  }
+
+  #leaveIfDone(): void {
+    if (this.#isDraining && this.#attempts.size === 0) this.#done.resolve()
+  }
+
+  #abandon(why: string): void {
+    // A coordinator that still expects these attempts must not assign them again: their turns would mix with those of the first run.
+    this.#incarnation = randomUUID()
+    this.#attempts.dropAll(why)
+    this.#leaveIfDone()
+  }
+
+  #send(message: WorkerMessage): void {
+    this.#socket?.send(message)
+  }
+
+  #warn(code: string, message: string): void {
+    this.#options.onWarning?.({ code, message })
   }
 }
