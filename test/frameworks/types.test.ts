@@ -25,6 +25,12 @@ test('the guide shows an agent as it is', async () => {
   expect(guide).toContain((await readFile(join(root, 'examples/any-agent/ai-sdk.ts'), 'utf8')).trimEnd())
 })
 
+test('the guide of several agents shows each program as it is', async () => {
+  const guide = await readFile(join(root, 'docs/3.guides/several-agents.md'), 'utf8')
+  for (const name of ['ai-sdk', 'openai-agents', 'langgraph'])
+    expect(guide).toContain((await readFile(join(root, `examples/any-agent/team-${name}.ts`), 'utf8')).trimEnd())
+})
+
 test('the guide names the versions that are installed', async () => {
   const guide = await readFile(join(root, 'docs/3.guides/any-agent.md'), 'utf8')
   const { dependencies, optionalDependencies } = JSON.parse(await readFile(join(root, 'examples/any-agent/package.json'), 'utf8'))
