@@ -1,17 +1,17 @@
 import { TrainError } from '@aworld-train/core'
 import type { Agent } from './agent.ts'
-import { collectAgents, isSwarm } from './collect-agents.ts'
+import { collectAgents } from './collect-agents.ts'
 import { nameAgents } from './name-agents.ts'
 import { suggest } from './suggest.ts'
 import { leadOf } from './swarm/calls.ts'
-import { type Graph, toSingleGraph } from './swarm/graph.ts'
-import { type Swarm, swarmsIn } from './swarm.ts'
+import { toSingleGraph } from './swarm/graph.ts'
+import { type Graph, isSwarm, type SwarmShape, swarmsIn } from './swarm/swarm-types.ts'
 
 /** An agent or swarm that an agent may call as a tool. */
 export interface Delegate {
-  readonly to: Agent | Swarm
+  readonly to: Agent | SwarmShape
   /** The handoff or team that gives it; absent where the agent itself declares it. */
-  readonly swarm?: Swarm | undefined
+  readonly swarm?: SwarmShape | undefined
 }
 
 /** The agents of a program under names that are unique in it. */
@@ -20,15 +20,15 @@ export interface AgentGraph {
   readonly agents: readonly Agent[]
   /** What runs first. */
   readonly graph: Graph
-  nameOf(participant: Agent | Swarm): string
+  nameOf(participant: Agent | SwarmShape): string
   /** The agents and swarms that `agent` may call as tools, wherever in the program it stands. */
   delegatesOf(agent: Agent): readonly Delegate[]
 }
 
 /** Names the agents reachable from a program and resolves references by name. Throws CONFIG_INVALID for clashes, unknown names and agents that declare each other in a circle. */
-export function createAgentGraph(source: Agent | Swarm): AgentGraph {
+export function createAgentGraph(source: Agent | SwarmShape): AgentGraph {
   const graph = isSwarm(source) ? source.graph : toSingleGraph(source)
-  const allAgents = collectAgents([source])
+  const allAgents = collectAgents<Agent>([source])
   const names = nameAgents(allAgents)
   const byName = new Map([...names].map(([agent, name]) => [name, agent]))
   const declared = new Map(allAgents.map((agent) => [agent, resolveDelegates(agent, names.get(agent)!, byName)]))
@@ -37,14 +37,14 @@ export function createAgentGraph(source: Agent | Swarm): AgentGraph {
   const calls = swarmsOf(source, allAgents).flatMap((swarm) => [...swarm.calls])
   const delegates = new Map(
     allAgents.map((agent) => {
-      const given = calls.filter(([from]) => from === agent).flatMap(([, list]) => list)
+      const fromSwarms = calls.filter(([from]) => from === agent).flatMap(([, list]) => list)
       const own = declared.get(agent)!.map((to): Delegate => ({ to }))
-      return [agent, [...own, ...given].filter(({ to }, index, all) => all.findIndex((other) => other.to === to) === index)]
+      return [agent, [...own, ...fromSwarms].filter(({ to }, index, all) => all.findIndex((other) => other.to === to) === index)]
     }),
   )
 
   const reached = new Set<Agent>()
-  const visit = (participant: Agent | Swarm): void => {
+  const visit = (participant: Agent | SwarmShape): void => {
     if (isSwarm(participant)) visitGraph(participant.graph)
     else if (!reached.has(participant)) {
       reached.add(participant)
@@ -56,7 +56,7 @@ export function createAgentGraph(source: Agent | Swarm): AgentGraph {
   }
   visitGraph(graph)
 
-  const nameOf = (participant: Agent | Swarm): string => {
+  const nameOf = (participant: Agent | SwarmShape): string => {
     if (!isSwarm(participant)) return names.get(participant)!
     return participant.named || participant.kind === 'workflow' ? participant.name : nameOf(leadOf(participant))
   }
@@ -64,17 +64,17 @@ export function createAgentGraph(source: Agent | Swarm): AgentGraph {
 }
 
 /** All swarms of a program: those in `source`, in one another, and those that agents call. */
-function swarmsOf(source: Agent | Swarm, agents: readonly Agent[]): readonly Swarm[] {
+function swarmsOf(source: Agent | SwarmShape, agents: readonly Agent[]): readonly SwarmShape[] {
   const called = agents.flatMap((agent) => agent.agents.filter((delegate) => typeof delegate !== 'string')).filter(isSwarm)
-  const swarms = new Set<Swarm>(isSwarm(source) ? [source, ...called] : called)
-  for (const swarm of swarms) for (const inner of swarmsIn(swarm.layout)) swarms.add(inner)
+  const swarms = new Set<SwarmShape>(isSwarm(source) ? [source, ...called] : called)
+  for (const swarm of swarms) for (const inner of swarmsIn(swarm)) swarms.add(inner)
   return [...swarms]
 }
 
 function refuseCircle(
-  participant: Agent | Swarm,
+  participant: Agent | SwarmShape,
   path: readonly Agent[],
-  declared: ReadonlyMap<Agent, readonly (Agent | Swarm)[]>,
+  declared: ReadonlyMap<Agent, readonly (Agent | SwarmShape)[]>,
   names: ReadonlyMap<Agent, string>,
 ): void {
   if (isSwarm(participant)) {
@@ -91,9 +91,9 @@ function refuseCircle(
   for (const delegate of declared.get(participant)!) refuseCircle(delegate, [...path, participant], declared, names)
 }
 
-function resolveDelegates(agent: Agent, name: string, byName: ReadonlyMap<string, Agent>): readonly (Agent | Swarm)[] {
+function resolveDelegates(agent: Agent, name: string, byName: ReadonlyMap<string, Agent>): readonly (Agent | SwarmShape)[] {
   const resolved = agent.agents.map((delegate) => {
-    if (typeof delegate !== 'string') return delegate
+    if (typeof delegate !== 'string') return delegate as Agent | SwarmShape
     const found = byName.get(delegate)
     if (found) return found
     const near = suggest(delegate, [...byName.keys()])

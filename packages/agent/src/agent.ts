@@ -3,9 +3,7 @@ import { AgentConfig, type AgentConfigOptions } from './agent-config.ts'
 import { collectAgents } from './collect-agents.ts'
 import type { AgentHooks } from './hooks.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
-import { Participant } from './participant.ts'
-import { checkCallable } from './swarm/calls.ts'
-import type { Swarm } from './swarm.ts'
+import { checkCallable, Participant } from './participant.ts'
 import type { Tool } from './tool.ts'
 
 interface AgentFields {
@@ -22,8 +20,8 @@ interface AgentFields {
   readonly blackToolActions?: Readonly<Record<string, readonly string[]>> | undefined
   readonly tools?: readonly Tool[] | undefined
   /** Agents and swarms this one may call as tools, or names of agents in the same swarm. */
-  readonly agents?: readonly (Agent | Swarm | string)[] | undefined
-  readonly agentNames?: readonly (Agent | Swarm | string)[] | undefined
+  readonly agents?: readonly (Participant | string)[] | undefined
+  readonly agentNames?: readonly (Participant | string)[] | undefined
   readonly hooks?: AgentHooks | readonly AgentHooks[] | undefined
   /** Most model calls of one run. Default: `conf.maxSteps`. */
   readonly maxTurns?: number | undefined
@@ -69,6 +67,7 @@ const neutral = { feedbackToolResult: true }
  * ill-typed option throws CONFIG_INVALID.
  */
 export class Agent extends Participant {
+  readonly kind = 'agent'
   readonly name: string
   /** Whether the options had a `name`, which must then be unique in a program. */
   readonly named: boolean
@@ -79,7 +78,7 @@ export class Agent extends Participant {
   readonly mcpServers: readonly string[] | undefined
   readonly blackToolActions: Readonly<Record<string, readonly string[]>> | undefined
   readonly tools: readonly Tool[]
-  readonly agents: readonly (Agent | Swarm | string)[]
+  readonly agents: readonly (Participant | string)[]
   readonly hooks: readonly AgentHooks[]
   readonly maxTurns: number | undefined
   /** AWorld's options among these that have no effect here. */
@@ -173,13 +172,13 @@ function readTools(owner: string, value: unknown): readonly Tool[] {
   return tools as readonly Tool[]
 }
 
-function readAgents(owner: string, option: string, value: unknown): readonly (Agent | Swarm | string)[] {
+function readAgents(owner: string, option: string, value: unknown): readonly (Participant | string)[] {
   const agents = readList(owner, option, value)
   for (const entry of agents) {
     if (entry instanceof Participant) checkCallable(entry)
     else if (typeof entry !== 'string' || entry === '') throw invalid(owner, option, 'an array of agents, swarms or their names', entry)
   }
-  return agents as readonly (Agent | Swarm | string)[]
+  return agents as readonly (Participant | string)[]
 }
 
 const hookNames = ['beforeModel', 'afterModel', 'beforeTool', 'afterTool']

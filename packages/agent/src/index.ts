@@ -19,6 +19,7 @@ export {
 export { type Group, parallel, type SwarmPart, serial } from './swarm/group.ts'
 export type { EdgeCondition, SwarmEdge, SwarmEdgeOptions, SwarmEntry } from './swarm/layout.ts'
 export { LoopableAgent, type LoopableAgentOptions, type LoopRun } from './swarm/loopable-agent.ts'
-export { type AggregateFunction, Swarm, type SwarmKind, type SwarmOptions } from './swarm.ts'
+export type { AggregateFunction } from './swarm/swarm-types.ts'
+export { Swarm, type SwarmOptions } from './swarm.ts'
 export { Task, type TaskOptions, type TaskResponse, type TaskStatus } from './task.ts'
 export { defineState, type Tool, type ToolContext, type ToolOptions, tool } from './tool.ts'

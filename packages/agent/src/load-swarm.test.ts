@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { isSwarm } from './collect-agents.ts'
 import { loadAgentsFromObject } from './load-agents.ts'
-import type { GraphNode } from './swarm/graph.ts'
+import { type GraphNode, isSwarm } from './swarm/swarm-types.ts'
 import type { Swarm } from './swarm.ts'
 
 const agents = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [name, {}]))

@@ -13,6 +13,8 @@ const refused = { root: 'name the first agent in "root_agent".', members: 'list 
 
 const invalid = (owner: string, message: string) => new TrainError('CONFIG_INVALID', `${owner}: ${message}`)
 
+const endsOf = ({ from, to }: Record<string, unknown>) => [from, to]
+
 /** Creates a swarm; an error names the file. */
 export function createSwarm(entries: readonly SwarmEntry[], options: SwarmOptions, origin: string): Swarm {
   try {
@@ -102,7 +104,7 @@ class SwarmReader {
   #readEdges(list: unknown, entries: readonly { id: string; next: string[] }[]): readonly (readonly [string, string])[] {
     if (!Array.isArray(list)) throw invalid(this.#owner, `"edges" must be an array of { from, to }, and is ${describeValue(list)}.`)
     const edges = list.map((edge: unknown): readonly [string, string] => {
-      const [from, to, ...more] = Array.isArray(edge) ? edge : isRecord(edge) ? [edge['from'], edge['to']] : []
+      const [from, to, ...more] = Array.isArray(edge) ? edge : isRecord(edge) ? endsOf(edge) : []
       if (more.length > 0) throw invalid(this.#owner, `"edges" has an array of ${more.length + 2}; write [from, to].`)
       return [this.#readId(from, 'edges'), this.#readId(to, 'edges')]
     })

@@ -1,7 +1,7 @@
-import type { Agent } from './agent.ts'
+import type { Participant } from './participant.ts'
 
 /** Names that are unique among `agents`: those that were given, and numbered ones for all others. */
-export function nameAgents(agents: readonly Agent[]): Map<Agent, string> {
+export function nameAgents<Agent extends Participant>(agents: readonly Agent[]): Map<Agent, string> {
   const taken = new Set(agents.filter(({ named }) => named).map(({ name }) => name))
   const unnamed = agents.filter((agent) => !agent.named)
   let next = 1

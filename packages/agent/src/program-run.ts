@@ -2,8 +2,7 @@ import type { AgentAnswer, Invocation, InvocationOptions, Message, RolloutContex
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
 import type { ModelTransport } from './model-client.ts'
-import type { Graph } from './swarm/graph.ts'
-import type { Swarm } from './swarm.ts'
+import type { Graph, SwarmShape } from './swarm/swarm-types.ts'
 
 /** The conversation of one invocation, as far as it has come. */
 export interface Transcript {
@@ -26,7 +25,7 @@ export interface ProgramRun {
   /** Conversations of the graph that runs. A failure keeps them. */
   readonly transcripts: Transcript[]
   /** Starts of agents of each swarm that has a limit. */
-  readonly steps: Map<Swarm, { count: number }>
+  readonly steps: Map<SwarmShape, { count: number }>
   /** The agents whose calls led here. */
   readonly callers: readonly Agent[]
 }
@@ -57,7 +56,7 @@ export function messagesOf({ transcripts }: ProgramRun): readonly Message[] {
 }
 
 /** Counts a start of an agent of `swarm`; false if that is beyond its `maxSteps`. */
-export function countStep({ steps }: ProgramRun, swarm: Swarm): boolean {
+export function countStep({ steps }: ProgramRun, swarm: SwarmShape): boolean {
   const step = steps.get(swarm) ?? { count: 0 }
   steps.set(swarm, step)
   step.count += 1

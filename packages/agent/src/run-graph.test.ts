@@ -7,16 +7,17 @@ import { createScriptedServer, type ScriptedReply, type SeenRequest } from './sc
 import { HandoffSwarm, ParallelizableAgent, SerialableAgent, TeamSwarm } from './swarm/aworld-shapes.ts'
 import { parallel, serial } from './swarm/group.ts'
 import { LoopableAgent, type LoopableAgentOptions } from './swarm/loopable-agent.ts'
-import { type AggregateFunction, Swarm } from './swarm.ts'
+import type { AggregateFunction } from './swarm/swarm-types.ts'
+import { Swarm } from './swarm.ts'
 
 const agent = (name: string, options: AgentOptions = {}) => new Agent({ name, systemPrompt: name, ...options })
 const loopable = (name: string, options: Omit<LoopableAgentOptions, 'name'>) => new LoopableAgent({ name, systemPrompt: name, ...options })
 
 const who = ({ body }: SeenRequest) => String(body.messages[0]!['content'])
-const asked = ({ body }: SeenRequest) => String(body.messages.at(-1)!['content'])
+const lastText = ({ body }: SeenRequest) => String(body.messages.at(-1)!['content'])
 
 /** Answers with the agent's name around what it was asked. */
-const echo = (request: SeenRequest): ScriptedReply => ({ content: `${who(request)}(${asked(request)})` })
+const echo = (request: SeenRequest): ScriptedReply => ({ content: `${who(request)}(${lastText(request)})` })
 
 const call = (name: string, content: string, id = 'c'): ScriptedReply => ({
   toolCalls: [{ id, name, arguments: JSON.stringify({ content }) }],
@@ -162,7 +163,7 @@ test('starts of one agent are numbered by their place in the graph, and each has
 test('a swarm is a tool of an agent, and its agents are named by the call', async () => {
   await using server = await createScriptedServer((request) => {
     if (who(request) !== 'lead') return echo(request)
-    return request.body.messages.length === 2 ? call('steps', 'go') : { content: `it is ${asked(request)}` }
+    return request.body.messages.length === 2 ? call('steps', 'go') : { content: `it is ${lastText(request)}` }
   })
   const a = agent('a')
   const steps = new Swarm(a, agent('b'), a, { name: 'steps', desc: 'Takes steps.' })
@@ -304,7 +305,7 @@ test('maxSteps ends a loop, and a workflow that is longer', async () => {
 test('a handoff: the right agent is a tool of the left, and its answer returns', async () => {
   await using server = await createScriptedServer((request) => {
     if (who(request) !== 'triage') return echo(request)
-    return request.body.messages.length === 2 ? call('refunds', 'money') : { content: `told: ${asked(request)}` }
+    return request.body.messages.length === 2 ? call('refunds', 'money') : { content: `told: ${lastText(request)}` }
   })
   const [triage, refunds, sales] = [agent('triage'), agent('refunds', { desc: 'Gives money back.' }), agent('sales')]
   const result = await runOnce(new HandoffSwarm([triage, refunds], [triage, sales]), { baseUrl: server.baseUrl })
@@ -317,7 +318,7 @@ test('a handoff: the right agent is a tool of the left, and its answer returns',
 test('a handoff in a circle is bounded by endlessThreshold, which the model is told', async () => {
   const other = { a: 'b', b: 'a' } as Record<string, string>
   await using server = await createScriptedServer((request) =>
-    request.body.messages.length === 2 ? call(other[who(request)]!, 'you') : { content: asked(request) },
+    request.body.messages.length === 2 ? call(other[who(request)]!, 'you') : { content: lastText(request) },
   )
   const [a, b] = [agent('a'), agent('b')]
   const run = (endlessThreshold?: number) => runOnce(new HandoffSwarm([a, b], [b, a], { endlessThreshold }), { baseUrl: server.baseUrl })
@@ -329,7 +330,7 @@ test('a handoff in a circle is bounded by endlessThreshold, which the model is t
 
 test('a handoff to a stranger is an error that the model sees', async () => {
   await using server = await createScriptedServer((request) =>
-    request.body.messages.length === 2 ? call('sales', 'buy') : { content: asked(request) },
+    request.body.messages.length === 2 ? call('sales', 'buy') : { content: lastText(request) },
   )
   const result = await runOnce(new HandoffSwarm([agent('triage'), agent('refunds')]), { baseUrl: server.baseUrl })
   expect(result.answer).toMatch(/^Error: there is no tool "sales".*The tools are: refunds/)
@@ -338,7 +339,7 @@ test('a handoff to a stranger is an error that the model sees', async () => {
 test('calls that are nested too deep for a URL are refused to the model', async () => {
   const other = { a: 'b', b: 'a' } as Record<string, string>
   await using server = await createScriptedServer((request) =>
-    request.body.messages.length === 2 ? call(other[who(request)]!, 'you') : { content: asked(request) },
+    request.body.messages.length === 2 ? call(other[who(request)]!, 'you') : { content: lastText(request) },
   )
   const [a, b] = [agent('a'), agent('b')]
   const swarm = new HandoffSwarm([a, b], [b, a], { endlessThreshold: 1000 })

@@ -1,13 +1,12 @@
 import { type AgentAnswer, type Message, orAborted } from '@aworld-train/core'
 import type { Agent } from './agent.ts'
-import { isSwarm } from './collect-agents.ts'
 import { inContext } from './in-context.ts'
 import { countStep, messagesOf, type ProgramRun, type RunGraph, type StartedBy, type Transcript } from './program-run.ts'
 import { runAgent } from './run-agent.ts'
 import { aggregate, endsLoop, follows, loopPointOf } from './swarm/author-functions.ts'
-import type { GraphEdge, GraphNode } from './swarm/graph.ts'
 import type { LoopableAgent } from './swarm/loopable-agent.ts'
 import { isLoop, loopBody } from './swarm/loops.ts'
+import { type GraphEdge, type GraphNode, isSwarm } from './swarm/swarm-types.ts'
 
 /** What one node answered. */
 interface NodeAnswer {
@@ -98,12 +97,12 @@ export const runGraph: RunGraph = async ({ nodes, leaf }, start, run, outer) => 
   }
 
   const arrival = async ({ from, condition }: GraphEdge): Promise<readonly Arrival[]> => {
-    const given = await answerOf(from)
+    const before = await answerOf(from)
     const name = nameOf(from, run)
     const isFollowed =
-      !given.isSkipped &&
-      (given.answer === null || !condition || (await orAborted(follows(condition, given.answer, `after "${name}"`), signal)))
-    return isFollowed ? [{ ...given, name }] : []
+      !before.isSkipped &&
+      (before.answer === null || !condition || (await orAborted(follows(condition, before.answer, `after "${name}"`), signal)))
+    return isFollowed ? [{ ...before, name }] : []
   }
 
   /** Where the next start of a node stands: the starts of one agent are numbered. */

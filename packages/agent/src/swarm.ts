@@ -1,20 +1,15 @@
 import { TrainError } from '@aworld-train/core'
 import { Agent } from './agent.ts'
-import { collectAgents, isSwarm } from './collect-agents.ts'
+import { collectAgents } from './collect-agents.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
-import { Participant } from './participant.ts'
-import { type SwarmCall, toCalls } from './swarm/calls.ts'
-import { type Graph, toGraph } from './swarm/graph.ts'
-import { Group, isPart, type SwarmPart } from './swarm/group.ts'
-import { type Layout, readLayout, type SwarmEntry } from './swarm/layout.ts'
-
-/** Who works when: `workflow` follows its edges; in `handoff` and `team` an agent calls the others as tools. */
-export type SwarmKind = 'workflow' | 'handoff' | 'team'
+import { Participant, type SwarmKind } from './participant.ts'
+import { toCalls } from './swarm/calls.ts'
+import { toGraph } from './swarm/graph.ts'
+import { isPart, type SwarmPart } from './swarm/group.ts'
+import { readLayout, type SwarmEntry, type SwarmLayout } from './swarm/layout.ts'
+import { type AggregateFunction, type Graph, isSwarm, type SwarmCall, type SwarmShape, swarmsIn } from './swarm/swarm-types.ts'
 
 const kinds: readonly unknown[] = ['workflow', 'handoff', 'team'] satisfies SwarmKind[]
-
-/** Makes one answer out of several, from agent to answer. */
-export type AggregateFunction = (swarm: Swarm, results: Readonly<Record<string, string>>) => string | Promise<string>
 
 interface SwarmFields {
   /** Name and purpose as a tool of an agent. */
@@ -59,28 +54,24 @@ const refused = { builderCls: 'pass the agents, serial(…), parallel(…) or ed
 const defaultEndlessThreshold = 3
 
 /** Agents that work together. Its arguments are agents, groups, swarms or edges; a form that cannot run throws CONFIG_INVALID. */
-export class Swarm extends Participant {
+export class Swarm extends Participant implements SwarmShape {
   /** The kind of swarms of this class if `buildType` says nothing. */
   static readonly buildType: SwarmKind = 'workflow'
   readonly name: string
   readonly named: boolean
   readonly desc: string | undefined
   readonly kind: SwarmKind
-  /** Its parts as they were written. */
-  readonly layout: Layout
+  readonly layout: SwarmLayout
   readonly roots: readonly SwarmPart[] | undefined
   /** Agents that are not members and may be called by name. */
-  readonly registered: readonly Agent[]
+  override readonly registered: readonly Agent[]
   readonly maxSteps: number
   readonly endlessThreshold: number
   readonly minCallNum: number
   readonly aggregateFunc: AggregateFunction | undefined
   readonly ignored: readonly string[]
-  /** What runs first: a workflow, or the agent that calls the others. */
   readonly graph: Graph
-  /** Who may call whom. */
   readonly calls: ReadonlyMap<Agent, readonly SwarmCall[]>
-  /** Its agents and those of its swarms, each once. */
   readonly agents: readonly Agent[]
 
   constructor(...input: readonly (SwarmEntry | SwarmOptions)[]) {
@@ -108,7 +99,6 @@ export class Swarm extends Participant {
     collectAgents([this])
   }
 
-  /** Which answers `aggregateFunc` gets: those that the workflow ends with, or those of every part. */
   get aggregates(): 'ends' | 'all' {
     return 'ends'
   }
@@ -178,23 +168,13 @@ function checkOptions({ kind, layout, aggregateFunc, minCallNum }: Swarm): void 
   if (kind !== 'team' && minCallNum > 0) throw invalid(`"minCallNum" belongs to a team, and this is a ${kind}.`)
 }
 
-function agentsOf({ graph, calls, layout }: Swarm): readonly Agent[] {
+function agentsOf(swarm: Swarm): readonly Agent[] {
+  const { graph, calls } = swarm
   const agents = new Set<Agent>(graph.nodes.flatMap(({ work }) => (isSwarm(work) ? [] : [work])))
   for (const [from, list] of calls) {
     agents.add(from)
     for (const { to } of list) for (const agent of isSwarm(to) ? to.agents : [to]) agents.add(agent)
   }
-  for (const swarm of swarmsIn(layout)) for (const agent of swarm.agents) agents.add(agent)
+  for (const inner of swarmsIn(swarm)) for (const agent of inner.agents) agents.add(agent)
   return [...agents]
-}
-
-/** The swarms that stand in a layout, not those in them. */
-export function swarmsIn({ parts, edges }: Layout): readonly Swarm[] {
-  const swarms = new Set<Swarm>()
-  const visit = (part: SwarmPart): void => {
-    if (part instanceof Group) part.parts.forEach(visit)
-    else if (isSwarm(part)) swarms.add(part)
-  }
-  for (const part of [...parts, ...edges.flatMap(({ from, to }) => [from, to])]) visit(part)
-  return [...swarms]
 }

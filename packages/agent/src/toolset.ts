@@ -12,11 +12,11 @@ import {
 } from '@aworld-train/core'
 import type { Agent } from './agent.ts'
 import type { Delegate } from './agent-graph.ts'
-import { isSwarm } from './collect-agents.ts'
 import { countStep, type ProgramRun } from './program-run.ts'
 import { suggest } from './suggest.ts'
 import { leadOf } from './swarm/calls.ts'
 import { toSingleGraph } from './swarm/graph.ts'
+import { isSwarm } from './swarm/swarm-types.ts'
 import type { Tool } from './tool.ts'
 
 type Arguments = Readonly<Record<string, unknown>>
@@ -65,14 +65,14 @@ export async function createToolset(agent: Agent, invocation: Invocation, run: P
   }
   const leads = graph.delegatesOf(agent).filter(({ swarm }) => swarm?.kind === 'team' && leadOf(swarm) === agent)
   const needed = Math.max(0, ...leads.map(({ swarm }) => swarm!.minCallNum))
-  let asked = 0
+  let delegations = 0
 
   const carryOut = (entry: Entry, call: ToolCall, at: CallPlace, args: Arguments, signal: AbortSignal): Promise<ToolResult> => {
     if (entry.kind === 'environment') return leased!.call({ id: call.id, name: call.name, arguments: args }, signal)
     return invocation.runTool(call, async (limit) => {
       const both = limit === signal ? limit : AbortSignal.any([limit, signal])
       if (entry.kind === 'agent') {
-        asked += 1
+        delegations += 1
         return askDelegate(entry.delegate, args, { agent, invocation, call, at }, run, both)
       }
       const { rollout, attempt, task } = context
@@ -85,9 +85,9 @@ export async function createToolset(agent: Agent, invocation: Invocation, run: P
   return {
     definitions: [...entries.values()].map((entry) => entry.definition),
     reminder: () =>
-      asked >= needed
+      delegations >= needed
         ? null
-        : { role: 'user', content: `Ask the other agents before you answer, at least ${needed} times; so far it was ${asked}.` },
+        : { role: 'user', content: `Ask the other agents before you answer, at least ${needed} times; so far it was ${delegations}.` },
     async call(call, at, signal) {
       signal.throwIfAborted()
       const entry = entries.get(call.name)

@@ -1,10 +1,9 @@
 import { errorMessage, TrainError } from '@aworld-train/core'
 import { describeValue } from '../named-options.ts'
-import type { Swarm } from '../swarm.ts'
-import type { GraphNode } from './graph.ts'
 import type { EdgeCondition } from './layout.ts'
 import type { LoopableAgent, LoopRun } from './loopable-agent.ts'
 import { findLoopPoint } from './loops.ts'
+import type { GraphNode, SwarmShape } from './swarm-types.ts'
 
 /** Calls a function that the author of a swarm wrote. Throws AGENT_FAILED if it throws, or returns something else than it must. */
 async function callAuthor<Value extends string | boolean>(
@@ -25,7 +24,7 @@ async function callAuthor<Value extends string | boolean>(
   )
 }
 
-export const aggregate = (swarm: Swarm, results: Readonly<Record<string, string>>): Promise<string> =>
+export const aggregate = (swarm: SwarmShape, results: Readonly<Record<string, string>>): Promise<string> =>
   callAuthor(`The aggregate function of "${swarm.name}"`, 'string', () => swarm.aggregateFunc!(swarm, results))
 
 export const follows = (condition: EdgeCondition, answer: string, edge: string): Promise<boolean> =>

@@ -1,8 +1,10 @@
 import { TrainError } from '@aworld-train/core'
 import { Agent } from '../agent.ts'
 import { describeValue, type EitherCase, readNamedOptions } from '../named-options.ts'
-import { type AggregateFunction, Swarm, type SwarmKind } from '../swarm.ts'
+import type { SwarmKind } from '../participant.ts'
+import { Swarm } from '../swarm.ts'
 import { parallel, type SwarmPart } from './group.ts'
+import type { AggregateFunction } from './swarm-types.ts'
 
 /** The kinds of swarms under AWorld's names. */
 export const GraphBuildType = { WORKFLOW: 'workflow', HANDOFF: 'handoff', TEAM: 'team' } as const

@@ -1,33 +1,26 @@
 import { TrainError } from '@aworld-train/core'
 import type { Agent } from '../agent.ts'
-import { isSwarm } from '../collect-agents.ts'
-import type { Participant } from '../participant.ts'
-import type { Swarm } from '../swarm.ts'
+import { checkCallable } from '../participant.ts'
 import { Group, type SwarmPart } from './group.ts'
 import { describePart } from './layout.ts'
-
-/** An agent or swarm that another agent may call in a swarm. */
-export interface SwarmCall {
-  readonly to: Agent | Swarm
-  readonly swarm: Swarm
-}
+import { isSwarm, type SwarmCall, type SwarmShape } from './swarm-types.ts'
 
 /** The agent that a handoff or a team begins with: `rootAgent`, else the first. */
-export function leadOf(swarm: Swarm): Agent {
+export function leadOf(swarm: SwarmShape): Agent {
   const { parts, edges } = swarm.layout
   const first = swarm.kind === 'handoff' ? (edges[0]?.from ?? parts[0]) : (parts[0] ?? edges[0]?.from)
   return callerOf(swarm, swarm.roots?.[0] ?? first!)
 }
 
 /** Who may call whom in a handoff or a team. Throws CONFIG_INVALID for what no agent can call, and for an agent that nobody reaches. */
-export function toCalls(swarm: Swarm): ReadonlyMap<Agent, readonly SwarmCall[]> {
+export function toCalls(swarm: SwarmShape): ReadonlyMap<Agent, readonly SwarmCall[]> {
   const { kind, layout, roots } = swarm
   const calls = new Map<Agent, SwarmCall[]>()
   if (kind === 'workflow') return calls
   if (roots && roots.length > 1)
     throw invalid(`a ${kind} begins with one agent, and "rootAgent" names ${roots.map(describePart).join(', ')}; keep one of them.`)
   const lead = leadOf(swarm)
-  const add = (from: Agent, to: Agent | Swarm): void => {
+  const add = (from: Agent, to: Agent | SwarmShape): void => {
     const existing = calls.get(from) ?? []
     if (!existing.some((call) => call.to === to)) calls.set(from, [...existing, { to, swarm }])
   }
@@ -47,12 +40,12 @@ export function toCalls(swarm: Swarm): ReadonlyMap<Agent, readonly SwarmCall[]> 
 }
 
 function checkReached(
-  { kind }: Swarm,
+  { kind }: SwarmShape,
   lead: Agent,
-  members: readonly (Agent | Swarm)[],
-  calls: ReadonlyMap<Agent | Swarm, readonly SwarmCall[]>,
+  members: readonly (Agent | SwarmShape)[],
+  calls: ReadonlyMap<Agent | SwarmShape, readonly SwarmCall[]>,
 ): void {
-  const reached = new Set<Agent | Swarm>([lead])
+  const reached = new Set<Agent | SwarmShape>([lead])
   for (const member of reached) for (const { to } of calls.get(member) ?? []) reached.add(to)
   const lost = members.find((member) => !reached.has(member))
   if (lost)
@@ -61,26 +54,20 @@ function checkReached(
     )
 }
 
-function callerOf(swarm: Swarm, part: SwarmPart): Agent {
+function callerOf(swarm: SwarmShape, part: SwarmPart): Agent {
   const called = calledBy(swarm, part)
   if (!isSwarm(called)) return called
   throw invalid(`the workflow "${called.name}" stands where a ${swarm.kind} needs an agent that calls others; put an Agent there.`)
 }
 
 /** The agent or workflow that is called where `part` is; a handoff or team is called by its first agent. */
-function calledBy(swarm: Swarm, part: SwarmPart): Agent | Swarm {
+function calledBy(swarm: SwarmShape, part: SwarmPart): Agent | SwarmShape {
   if (part instanceof Group)
     throw invalid(`${describePart(part)} stands in a ${swarm.kind}, where the model decides who works when; groups belong to a workflow.`)
-  if (!isSwarm(part)) return part
+  if (!isSwarm(part)) return part as Agent
   if (part.kind !== 'workflow') return leadOf(part)
   checkCallable(part)
   return part
-}
-
-/** Throws CONFIG_INVALID for a swarm without a name, by which an agent could call it. */
-export function checkCallable(participant: Participant): void {
-  if (isSwarm(participant) && participant.kind === 'workflow' && !participant.named)
-    throw invalid('a workflow that an agent calls as a tool has no name; set "name" and "desc" among its options.')
 }
 
 const invalid = (message: string) => new TrainError('CONFIG_INVALID', `Swarm: ${message}`)

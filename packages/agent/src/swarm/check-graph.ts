@@ -1,13 +1,20 @@
 import { TrainError } from '@aworld-train/core'
-import { collectAgents, isSwarm } from '../collect-agents.ts'
+import type { Agent } from '../agent.ts'
+import { collectAgents } from '../collect-agents.ts'
 import { nameAgents } from '../name-agents.ts'
-import type { Swarm } from '../swarm.ts'
-import type { Graph, GraphDraft, GraphNode } from './graph.ts'
+import type { SwarmPart } from './group.ts'
 import { describePart } from './layout.ts'
+import { type Fragment, type Graph, type GraphNode, isSwarm, type SwarmShape } from './swarm-types.ts'
+
+interface Draft {
+  readonly nodes: readonly GraphNode[]
+  /** Where each part of the swarm stands for the first time. */
+  readonly fragments: ReadonlyMap<SwarmPart, Fragment>
+}
 
 /** Puts the nodes of a draft in order, each behind those before it. Throws CONFIG_INVALID for a cycle, several ends, and roots that are none. */
-export function checkGraph({ nodes, fragments }: GraphDraft, swarm: Swarm): Graph {
-  const names = nameAgents(collectAgents(nodes.map(({ work }) => work).filter((work) => !isSwarm(work))))
+export function checkGraph({ nodes, fragments }: Draft, swarm: SwarmShape): Graph {
+  const names = nameAgents(collectAgents<Agent>(nodes.map(({ work }) => work).filter((work) => !isSwarm(work))))
   const nameOf = ({ work }: GraphNode): string => (isSwarm(work) ? work.name : names.get(work)!)
   const list = (entries: readonly GraphNode[]) => entries.map((node) => `"${nameOf(node)}"`).join(', ')
 

@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest'
 import { Agent } from '../agent.ts'
 import { toAgentProgram } from '../agent-program.ts'
-import { isSwarm } from '../collect-agents.ts'
 import { Swarm } from '../swarm.ts'
 import { GraphBuildType, HandoffSwarm, ParallelizableAgent, SerialableAgent, TeamSwarm, WorkflowSwarm } from './aworld-shapes.ts'
-import type { GraphNode } from './graph.ts'
 import { parallel, serial } from './group.ts'
 import { LoopableAgent } from './loopable-agent.ts'
+import { type GraphNode, isSwarm } from './swarm-types.ts'
 
 const [a, b, c, d, e] = ['a', 'b', 'c', 'd', 'e'].map((name) => new Agent({ name })) as [Agent, Agent, Agent, Agent, Agent]
 

@@ -1,56 +1,18 @@
 import type { Agent } from '../agent.ts'
-import { isSwarm } from '../collect-agents.ts'
-import type { Swarm } from '../swarm.ts'
 import { leadOf } from './calls.ts'
 import { checkGraph } from './check-graph.ts'
 import { Group, type SwarmPart } from './group.ts'
 import type { EdgeCondition } from './layout.ts'
 import { isLoop, placeLoops } from './loops.ts'
-
-/** What stands before a node. */
-export interface GraphEdge {
-  readonly from: GraphNode
-  readonly condition: EdgeCondition | undefined
-}
-
-/** One place of a graph. It starts when every node before it has answered. */
-export class GraphNode {
-  /** The agent that is asked, or the swarm whose aggregate function makes one answer of those before it. */
-  readonly work: Agent | Swarm
-  /** The swarms that hold this node; each counts its starts. */
-  readonly swarms: readonly Swarm[]
-  readonly before: GraphEdge[] = []
-  /** Number of this place among the `places` of its agent in the graph, from 1. */
-  place = 1
-  places = 1
-  /** Loops that hold a node before this one, but not this one, which waits for their end. */
-  after: readonly GraphNode[] = []
-
-  constructor(work: Agent | Swarm, swarms: readonly Swarm[]) {
-    this.work = work
-    this.swarms = swarms
-  }
-}
-
-/** What runs when a swarm runs: nodes, each behind those before it, and the one whose answer is the swarm's. */
-export interface Graph {
-  readonly nodes: readonly GraphNode[]
-  readonly leaf: GraphNode
-}
-
-/** The nodes that a part begins and ends with. */
-export interface Fragment {
-  readonly firsts: readonly GraphNode[]
-  readonly lasts: readonly GraphNode[]
-}
+import { type Fragment, type Graph, GraphNode, isSwarm, type SwarmShape } from './swarm-types.ts'
 
 /** The nodes of a swarm and of all swarms in it, while they are being connected. */
-export class GraphDraft {
+class GraphDraft {
   readonly nodes: GraphNode[] = []
   /** Where each part of the outermost swarm stands for the first time. */
   readonly fragments = new Map<SwarmPart, Fragment>()
 
-  addSwarm(swarm: Swarm, outer: readonly Swarm[] = []): Fragment {
+  addSwarm(swarm: SwarmShape, outer: readonly SwarmShape[] = []): Fragment {
     const swarms = [...outer, swarm]
     const members = swarm.kind === 'workflow' ? this.#addWorkflow(swarm, swarms) : [this.#addNode(leadOf(swarm), swarms)]
     const firsts = swarm.layout.edges.length > 0 ? firstsOf(members) : members[0]!.firsts
@@ -64,7 +26,7 @@ export class GraphDraft {
   }
 
   /** Adds the parts in their order, or those of the edges, each once. */
-  #addWorkflow({ layout }: Swarm, swarms: readonly Swarm[]): readonly Fragment[] {
+  #addWorkflow({ layout }: SwarmShape, swarms: readonly SwarmShape[]): readonly Fragment[] {
     if (layout.edges.length === 0) return this.#addSeries(layout.parts, swarms)
     const members = new Map<SwarmPart, Fragment>()
     const member = (part: SwarmPart): Fragment => {
@@ -76,20 +38,20 @@ export class GraphDraft {
     return [...members.values()]
   }
 
-  #addSeries(parts: readonly SwarmPart[], swarms: readonly Swarm[]): readonly Fragment[] {
+  #addSeries(parts: readonly SwarmPart[], swarms: readonly SwarmShape[]): readonly Fragment[] {
     const fragments = parts.map((part) => this.#addPart(part, swarms))
     for (const [index, fragment] of fragments.entries()) if (index > 0) connect(fragments[index - 1]!, fragment)
     return fragments
   }
 
-  #addPart(part: SwarmPart, swarms: readonly Swarm[]): Fragment {
+  #addPart(part: SwarmPart, swarms: readonly SwarmShape[]): Fragment {
     const fragment = this.#toFragment(part, swarms)
     if (swarms.length === 1 && !this.fragments.has(part)) this.fragments.set(part, fragment)
     return fragment
   }
 
-  #toFragment(part: SwarmPart, swarms: readonly Swarm[]): Fragment {
-    if (!(part instanceof Group)) return isSwarm(part) ? this.addSwarm(part, swarms) : this.#addNode(part, swarms)
+  #toFragment(part: SwarmPart, swarms: readonly SwarmShape[]): Fragment {
+    if (!(part instanceof Group)) return isSwarm(part) ? this.addSwarm(part, swarms) : this.#addNode(part as Agent, swarms)
     if (part.order === 'serial') {
       const fragments = this.#addSeries(part.parts, swarms)
       return { firsts: fragments[0]!.firsts, lasts: fragments.at(-1)!.lasts }
@@ -98,7 +60,7 @@ export class GraphDraft {
     return { firsts: fragments.flatMap(({ firsts }) => firsts), lasts: fragments.flatMap(({ lasts }) => lasts) }
   }
 
-  #addNode(agent: Agent, swarms: readonly Swarm[]): Fragment {
+  #addNode(agent: Agent, swarms: readonly SwarmShape[]): Fragment {
     const node = new GraphNode(agent, swarms)
     this.nodes.push(node)
     return { firsts: [node], lasts: [node] }
@@ -118,7 +80,7 @@ function connect(left: Fragment, right: Fragment, condition?: EdgeCondition): vo
 }
 
 /** The graph of a swarm, checked. Throws CONFIG_INVALID for a graph that would never answer, or not once. */
-export function toGraph(swarm: Swarm): Graph {
+export function toGraph(swarm: SwarmShape): Graph {
   const draft = new GraphDraft()
   draft.addSwarm(swarm)
   const graph = checkGraph(draft, swarm)

@@ -1,11 +1,9 @@
 import { TrainError } from '@aworld-train/core'
-import type { Agent } from '../agent.ts'
 import { describeValue } from '../named-options.ts'
 import { Participant } from '../participant.ts'
-import type { Swarm } from '../swarm.ts'
 
 /** What a workflow is made of. */
-export type SwarmPart = Agent | Swarm | Group
+export type SwarmPart = Participant | Group
 
 /** Parts of a workflow that run one after another or side by side. */
 export class Group {

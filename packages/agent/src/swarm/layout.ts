@@ -23,7 +23,7 @@ export interface LayoutEdge {
 }
 
 /** How the parts of a swarm were written: one after another, or as edges. */
-export interface Layout {
+export interface SwarmLayout {
   readonly parts: readonly SwarmPart[]
   readonly edges: readonly LayoutEdge[]
 }
@@ -34,7 +34,7 @@ export function describePart(part: SwarmPart): string {
 }
 
 /** Reads the arguments of a swarm. Throws CONFIG_INVALID for what is neither a part nor an edge. */
-export function readLayout(entries: readonly unknown[]): Layout {
+export function readLayout(entries: readonly unknown[]): SwarmLayout {
   const parts: SwarmPart[] = []
   const edges: LayoutEdge[] = []
   for (const entry of entries) {

@@ -1,11 +1,10 @@
 import { TrainError } from '@aworld-train/core'
 import type { Agent } from '../agent.ts'
-import { collectAgents, isSwarm } from '../collect-agents.ts'
-import type { Swarm } from '../swarm.ts'
-import type { GraphNode } from './graph.ts'
+import { collectAgents } from '../collect-agents.ts'
 import { LoopableAgent } from './loopable-agent.ts'
+import { type GraphNode, isSwarm, type SwarmShape } from './swarm-types.ts'
 
-export const isLoop = (work: Agent | Swarm): work is LoopableAgent => work instanceof LoopableAgent
+export const isLoop = (work: Agent | SwarmShape): work is LoopableAgent => work instanceof LoopableAgent
 
 /** `node` and all that come before it, the nearest first. */
 function upTo(node: GraphNode): ReadonlySet<GraphNode> {
