@@ -61,6 +61,7 @@ export { retryAfterMs } from './time/retry-after.ts'
 export { countFailures, describeFailure, type EndedRollout, isFailed, isUnscored, toEndedRollout } from './trajectory/failures.ts'
 export { GrowingTokens } from './trajectory/growing-tokens.ts'
 export { isInfrastructureFailure } from './trajectory/infrastructure-failure.ts'
+export { invocationTree, type PlacedInvocation } from './trajectory/invocation-tree.ts'
 export {
   answering,
   compareIds,

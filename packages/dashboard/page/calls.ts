@@ -5,18 +5,21 @@ import { integer } from './format.ts'
 export interface Call {
   readonly id: string
   readonly lane: 'model' | 'tool'
-  readonly agent: string
+  /** Id of its invocation. */
+  readonly invocation: string
   readonly name: string
   /** Milliseconds since the rollout was queued. */
   readonly at: number
   readonly ms: number
-  /** Place of the turn in the agent's turns; `null` for a call that no turn asked for. */
+  /** Place of the turn in the invocation's turns; `null` for a call that no turn asked for. */
   readonly turn: number | null
+  /** Whether it is a tool call that started an invocation, and waits for its answer. */
+  readonly isStart: boolean
   readonly note: string
 }
 
 export const turnId = (id: string, turn: TurnTrace) => `${id}/${turn.index}`
-export const toolId = (call: ToolCallRecord) => `call/${call.trajectory}/${call.id}`
+export const toolId = (call: Pick<ToolCallRecord, 'trajectory' | 'id'>) => `call/${call.trajectory}/${call.id}`
 
 /** All calls of a rollout in the order in which they began. `start` is the time when it was queued, in Unix milliseconds. */
 export function callsOf(trace: RolloutTrace, start: number): Call[] {
@@ -27,9 +30,10 @@ export function callsOf(trace: RolloutTrace, start: number): Call[] {
       return {
         id: turnId(id, turn),
         lane: 'model',
-        agent,
+        invocation: id,
         name: agent,
         turn: place,
+        isStart: false,
         note,
         at: startedAt - start,
         ms: endedAt - startedAt,
@@ -37,15 +41,23 @@ export function callsOf(trace: RolloutTrace, start: number): Call[] {
     }),
   )
   const places = new Map(trace.invocations.map(({ id, turns }) => [id, new Map(turns.map(({ index }, place) => [index, place]))]))
+  const starts = new Set(
+    trace.invocations.flatMap(({ startedBy }) =>
+      startedBy.flatMap(({ trajectory, toolCall: id }) => (id === null ? [] : [toolId({ trajectory, id })])),
+    ),
+  )
   const tools = trace.toolCalls.map((call): Call => {
-    const { agent, trajectory, name, timing, turn, isError } = call
+    const { trajectory, name, timing, turn, isError } = call
     const place = turn === null ? null : (places.get(trajectory)?.get(turn) ?? null)
+    // An invocation that made no model call may have no record of its own.
+    const invocation = places.has(trajectory) ? trajectory : (trace.invocations[0]?.id ?? trajectory)
     return {
       id: toolId(call),
       lane: 'tool',
-      agent,
+      invocation,
       name,
       turn: place,
+      isStart: starts.has(toolId(call)),
       note: isError ? 'error' : '',
       at: timing.startedAt - start,
       ms: timing.endedAt - timing.startedAt,

@@ -9,14 +9,14 @@ import { clip, fixed, integer, points, probability, stepName, visible } from './
 import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
 import { filter, go, hrefs, route } from './route.ts'
 import { surprise, type Token, tokensOf } from './token-stream.ts'
-import { Advantage, Chips, Dot, Dots, Section, useKeys } from './ui.tsx'
+import { Advantage, Dot, Dots, InvocationChoice, Section, useKeys } from './ui.tsx'
 import { useRollout } from './use-rollout.ts'
 
 const piece = (token: Token) => visible(clip(token.text, 44))
-/** The tokens of an agent; none if it had no part in the rollout. */
-const streamOf = (trace: RolloutTrace, name: string) => {
-  const agent = trace.invocations.find((each) => each.agent === name)
-  return agent ? tokensOf(trace, agent) : []
+/** The tokens of an invocation; none if the rollout has none of this id. */
+const streamOf = (trace: RolloutTrace, id: string) => {
+  const invocation = trace.invocations.find((each) => each.id === id)
+  return invocation ? tokensOf(trace, invocation) : []
 }
 
 interface Way {
@@ -26,10 +26,10 @@ interface Way {
 }
 
 /** The continuation of every sample of the group after the prefix that these two share. */
-function waysOf(traces: readonly RolloutTrace[], agent: string, prefix: readonly Token[]): Way[] {
+function waysOf(traces: readonly RolloutTrace[], invocation: string, prefix: readonly Token[]): Way[] {
   const ways = new Map<number, Way>()
   for (const trace of traces) {
-    const tokens = streamOf(trace, agent)
+    const tokens = streamOf(trace, invocation)
     const token = tokens[prefix.length]
     if (!token || prefix.some(({ id }, index) => tokens[index]?.id !== id)) continue
     const way = ways.get(token.id) ?? { token, rewards: [], keys: [] }
@@ -168,11 +168,12 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
     // Samples that wait or run get more tokens later.
     (list) => list.some(({ row: { status } }) => status === 'queued' || status === 'running'),
   )
-  const agents = [left, right].flatMap(({ trace }) => trace?.invocations ?? [])
-  const names = [...new Set(agents.map((each) => each.agent))]
-  const wanted = route.value.query.get('agent') ?? ''
-  const agent = names.includes(wanted) ? wanted : (agents.find(({ trainable }) => trainable)?.agent ?? names[0] ?? '')
-  const beside = (one: string, other: string) => hrefs.compare(one, other, agent === wanted ? { agent } : {})
+  const all = [left, right].flatMap(({ trace }) => trace?.invocations ?? [])
+  const invocations = [...new Map(all.map((each) => [each.id, each])).values()]
+  const wanted = route.value.query.get('invocation')
+  const invocation = invocations.find(({ id }) => id === wanted) ?? invocations.find(({ trainable }) => trainable) ?? invocations[0]
+  const id = invocation?.id ?? ''
+  const beside = (one: string, other: string) => hrefs.compare(one, other, id === wanted ? { invocation: id } : {})
   const turn = (by: number) => {
     const at = siblings.findIndex(({ key }) => key === b)
     const count = siblings.length
@@ -183,7 +184,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
   }
   const isRead = left.isRead && right.isRead && isAnswered(traces)
   useKeys({ ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), s: () => go(beside(b, a)), a: () => showWhole(!isWhole) }, isRead)
-  const [x, y] = [left.trace ? streamOf(left.trace, agent) : [], right.trace ? streamOf(right.trace, agent) : []]
+  const [x, y] = [left.trace ? streamOf(left.trace, id) : [], right.trace ? streamOf(right.trace, id) : []]
   const aligned = useMemo(() => align(x, y), [x, y])
   // Everything is read before anything is shown, so that nothing moves.
   if (!isRead) return null
@@ -211,7 +212,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
     )
   const shared = sharedPrefix(x, y)
   const [p, q] = [x[shared], y[shared]]
-  const ways = traces.value ? waysOf(traces.value, agent, x.slice(0, shared)) : []
+  const ways = traces.value ? waysOf(traces.value, id, x.slice(0, shared)) : []
   const gone = siblings.length - ways.reduce((sum, way) => sum + way.keys.length, 0)
   const { lines, equal } = aligned
   const same = equal.size / 2
@@ -233,14 +234,9 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
           <Dots group={otherGroup ?? group} current={b} href={(key) => beside(a, key)} />
         </Side>
       </div>
-      {names.length > 1 && (
+      {invocation && invocations.length > 1 && (
         <div class="bar">
-          <Chips
-            label="Agent"
-            of={names.map((name) => [name, visible(name)])}
-            chosen={agent}
-            onChoose={(name) => filter({ agent: name })}
-          />
+          <InvocationChoice of={invocations} chosen={invocation} choose={(other) => filter({ invocation: other })} />
         </div>
       )}
       {!p && !q ? (
@@ -248,8 +244,8 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
           <h2>{x.length === 0 ? 'No tokens to compare' : 'Equal to the last token'}</h2>
           <p>
             {x.length === 0
-              ? `Neither has a token of ${agent}: its calls were recorded as text alone.`
-              : `Both have the same ${integer(x.length)} tokens of ${agent}.`}{' '}
+              ? `Neither has a token of ${visible(id)}: its calls were recorded as text alone.`
+              : `Both have the same ${integer(x.length)} tokens of ${visible(id)}.`}{' '}
             Choose another sample above; ← and → go through them.
           </p>
         </div>
@@ -339,7 +335,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
                 unfold: () => showWhole(true),
               }
               return (
-                <div class="line" key={`${agent} ${line.turn} ${line.isSampled}`}>
+                <div class="line" key={`${id} ${line.turn} ${line.isSampled}`}>
                   <span class="gutter">
                     {lines[index - 1]?.turn === line.turn ? '' : `turn ${line.turn + 1} `}
                     {line.isSampled && <small>sampled</small>}

@@ -70,23 +70,60 @@ const mostTurns = 40
 
 interface TalkProps {
   readonly trace: RolloutTrace
-  readonly agent: InvocationTrace
+  readonly invocation: InvocationTrace
   readonly chosen: Call | undefined
   readonly choose: (id: string) => void
 }
 
-/** The messages of an agent and its tools. A long conversation shows the stretch with the chosen call. */
-export function Talk({ trace, agent, chosen, choose }: TalkProps) {
-  const { turns } = agent
-  const { from, shown } = stretchAt(turns, chosen?.agent === agent.agent ? (chosen.turn ?? 0) : 0, mostTurns)
-  const go = (place: number) => choose(turnId(agent.agent, turns[place]!))
-  const answers = new Map(trace.toolCalls.filter((call) => call.agent === agent.agent).map((call) => [call.id, call]))
+/** Links to invocations. */
+function Links({ trace, of }: { trace: RolloutTrace; of: readonly { readonly id: string; readonly call?: string | undefined }[] }) {
+  return of.map(({ id, call }, index) => (
+    <span key={index}>
+      {index > 0 && ', '}
+      <a href={hrefs.rollout(trace.row.key, call === undefined ? { invocation: id } : { call })}>{visible(id)}</a>
+    </span>
+  ))
+}
+
+/** What started an invocation, with a link to the turn that asked for it or whose answer it took over. */
+function StartedBy({ trace, invocation }: { trace: RolloutTrace; invocation: InvocationTrace }) {
+  const starts = invocation.startedBy.flatMap(({ trajectory, turn, toolCall }) => {
+    const by = trace.invocations.find(({ id }) => id === trajectory)
+    const place = by?.turns.findIndex(({ index }) => index === turn) ?? -1
+    const asked = by?.turns[place]
+    return by ? [{ id: trajectory, place, toolCall, call: asked && turnId(trajectory, asked) }] : []
+  })
+  const [first] = starts
+  if (!first) return null
+  const isCall = first.toolCall !== null
+  return (
+    <p class="started">
+      {isCall ? 'Asked for by ' : starts.length > 1 ? 'Took over the answers of ' : 'Took over the answer of '}
+      <Links trace={trace} of={starts} />
+      {starts.length === 1 && first.place >= 0 && ` in turn ${first.place + 1}`}
+    </p>
+  )
+}
+
+/** The messages of an invocation and its tools. A long conversation shows the stretch with the chosen call. */
+export function Talk({ trace, invocation, chosen, choose }: TalkProps) {
+  const { turns } = invocation
+  const { from, shown } = stretchAt(turns, chosen?.invocation === invocation.id ? (chosen.turn ?? 0) : 0, mostTurns)
+  const go = (place: number) => choose(turnId(invocation.id, turns[place]!))
+  const answers = new Map(trace.toolCalls.filter((call) => call.trajectory === invocation.id).map((call) => [call.id, call]))
+  const started = trace.invocations.flatMap(({ id, startedBy }) =>
+    startedBy.filter(({ trajectory }) => trajectory === invocation.id).map(({ toolCall }) => ({ id, toolCall })),
+  )
+  const calls = new Set(turns.flatMap(({ message }) => message.toolCalls?.map(({ id }) => id) ?? []))
+  const handedOn = started.filter(({ toolCall }) => toolCall === null || !calls.has(toolCall))
   return (
     <>
+      <StartedBy trace={trace} invocation={invocation} />
+      {turns.length === 0 && <p class="quiet">It made no model call.</p>}
       <Stretch name="turns" from={from} count={shown.length} total={turns.length} go={go} />
       {shown.map((turn, index) => {
         const place = from + index
-        const id = turnId(agent.agent, turn)
+        const id = turnId(invocation.id, turn)
         const calls: readonly ToolCall[] = turn.message.toolCalls ?? []
         return (
           <div key={turn.index}>
@@ -127,7 +164,7 @@ export function Talk({ trace, agent, chosen, choose }: TalkProps) {
             })}
             <article data-call={id} class={`message assistant${chosen?.id === id ? ' chosen' : ''}`} onClick={() => choose(id)}>
               <h3>
-                {visible(agent.agent)}{' '}
+                {visible(invocation.agent)}{' '}
                 <small>
                   turn {place + 1},{' '}
                   {turn.completionIds.length > 0 ? `${integer(turn.completionIds.length)} tokens` : visible(turn.model ?? 'no tokens')},{' '}
@@ -143,24 +180,41 @@ export function Talk({ trace, agent, chosen, choose }: TalkProps) {
                 </details>
               )}
               {turn.message.content && <Text text={turn.message.content} />}
-              {calls.map((call) => (
-                <div class="call" key={call.id}>
-                  <b>{visible(call.name)}</b>
-                  <Arguments text={call.arguments} />
-                </div>
-              ))}
+              {calls.map((call) => {
+                const helpers = started.filter(({ toolCall }) => toolCall === call.id)
+                return (
+                  <div class="call" key={call.id}>
+                    <b>{visible(call.name)}</b>
+                    <Arguments text={call.arguments} />
+                    {helpers.length > 0 && (
+                      <span>
+                        → <Links trace={trace} of={helpers} />
+                      </span>
+                    )}
+                  </div>
+                )
+              })}
               {turn.logprobs.length > 0 && (
                 <Strip
                   trace={trace}
                   turn={turn}
                   place={place}
-                  href={hrefs.tokens(trace.row.key, { turn: String(place), ...(trace.invocations.length > 1 && { agent: agent.agent }) })}
+                  href={hrefs.tokens(trace.row.key, {
+                    turn: String(place),
+                    ...(trace.invocations.length > 1 && { invocation: invocation.id }),
+                  })}
                 />
               )}
             </article>
           </div>
         )
       })}
+      {handedOn.length > 0 && (
+        <p class="started">
+          {handedOn.some(({ toolCall }) => toolCall !== null) ? 'Started ' : 'Handed its answer on to '}
+          <Links trace={trace} of={handedOn} />
+        </p>
+      )}
     </>
   )
 }

@@ -1,4 +1,4 @@
-// One episode: its calls over time, and its conversation.
+// One episode: its invocations and their calls over time, and the conversation of one of them.
 import type { RunSummary } from '@aworld-train/core'
 import { useEffect, useMemo } from 'preact/hooks'
 import { Absent, Head } from './absent.tsx'
@@ -7,15 +7,17 @@ import { Talk } from './conversation.tsx'
 import { fixed, integer, points, prose, visible } from './format.ts'
 import { Samples } from './groups.tsx'
 import { partnerOf } from './groups-of.ts'
+import { lanesOf } from './lanes.ts'
 import { filter, go, hrefs, route } from './route.ts'
-import { Timeline, TimeParts } from './timeline.tsx'
-import { Advantage, Dot, Facts, Section, useKeys } from './ui.tsx'
+import { Invocations, Timeline, TimeParts } from './timeline.tsx'
+import { Advantage, Chips, Dot, Facts, Section, useKeys } from './ui.tsx'
 import { useRollout } from './use-rollout.ts'
 import { Attempts } from './workers.tsx'
 
 export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: string }) {
   const { trace, group, error: problem, isRead } = useRollout(rollout, summary)
-  const chosen = route.value.query.get('call')
+  const { query } = route.value
+  const chosen = query.get('call')
   const siblings = group?.rows ?? []
   const place = siblings.findIndex(({ key }) => key === rollout)
   const turn = (by: number) => {
@@ -26,23 +28,37 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
   const row = trace?.row
   const start = row ? Math.min(row.queuedAt, row.startedAt ?? row.queuedAt) : 0
   const calls = useMemo(() => (trace ? callsOf(trace, start) : []), [trace, start])
-  const current = calls.find(({ id }) => id === chosen) ?? calls[0]
-  const pick = (id: string) => filter({ call: id })
+  const invocations = trace?.invocations ?? []
+  const roles = [...new Set(invocations.map(({ agent }) => agent))]
+  const role = roles.find((name) => name === query.get('agent')) ?? null
+  const lanes = useMemo(() => lanesOf(invocations, start, role), [trace, start, role])
+  const byInvocation = useMemo(() => Map.groupBy(calls, ({ invocation }) => invocation), [calls])
+  const asked = calls.find(({ id }) => id === chosen)
+  const wanted = asked?.invocation ?? query.get('invocation')
+  const shown =
+    invocations.find(({ id }) => id === wanted) ?? lanes.find(({ invocation }) => role === null || invocation.agent === role)?.invocation
+  const own = (shown && byInvocation.get(shown.id)) ?? (shown ? [] : calls)
+  const current = asked ?? own[0]
+  const pick = (id: string) => filter({ call: id, invocation: null })
+  const show = (invocation: string) => filter({ invocation, call: null })
+  /** The next call of the invocation, and after its last one the first of the lane below. */
   const move = (by: number) => {
-    const next = calls[(current ? calls.indexOf(current) : -1) + by]
+    const all = lanes.flatMap(({ invocation: { id } }) => byInvocation.get(id) ?? [])
+    const next = all[(current ? all.indexOf(current) : -1) + by]
     if (next) pick(next.id)
   }
   const isThere = trace !== null
   useEffect(() => {
     if (chosen !== null && isThere) document.querySelector(`[data-call="${CSS.escape(chosen)}"]`)?.scrollIntoView({ block: 'nearest' })
   }, [chosen, isThere])
+  const tokens = hrefs.tokens(rollout, wanted !== null && shown?.id === wanted && invocations.length > 1 ? { invocation: wanted } : {})
   const keys = {
     j: () => move(1),
     k: () => move(-1),
     ArrowRight: () => turn(1),
     ArrowLeft: () => turn(-1),
     c: () => partner && go(hrefs.compare(rollout, partner)),
-    Enter: () => go(hrefs.tokens(rollout)),
+    Enter: () => go(tokens),
   }
   useKeys(keys, isRead)
   if (!trace || !row) {
@@ -54,9 +70,8 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
       </>
     )
   }
-  const { invocations, task, error } = trace
-  const end = Math.max((row.endedAt ?? start) - start, ...calls.map(({ at, ms }) => at + ms), 1)
-  const shown = invocations.find(({ agent }) => agent === current?.agent) ?? invocations[0]
+  const { task, error } = trace
+  const end = [...calls, ...lanes].reduce((last, { at, ms }) => Math.max(last, (at ?? 0) + ms), Math.max((row.endedAt ?? start) - start, 1))
   const samples = group?.samples[place] ?? null
   const mean = siblings.length > 0 ? siblings.reduce((sum, { reward }) => sum + (reward ?? 0), 0) / siblings.length : 0
   return (
@@ -88,7 +103,7 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
           ['ended', row.stopReason ?? row.status],
           ['tokens', `${integer(row.sampledTokens)} sampled`],
           ...(row.attempt > 0 ? [['attempt', row.attempt + 1] as const] : []),
-          ['', <a href={hrefs.tokens(rollout)}>Tokens</a>],
+          ['', <a href={tokens}>Tokens</a>],
           ...(partner ? [['', <a href={hrefs.compare(rollout, partner)}>Compare</a>] as const] : []),
         ]}
       />
@@ -102,14 +117,40 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
         </div>
       )}
       <div class="split rollout">
-        <Section class={`timeline${agents.length > 1 ? ' agents' : ''}`} title="Time" note={<TimeParts waitMs={row.waitMs} end={end} />}>
-          <Timeline agents={agents} calls={calls} current={current} shown={shown?.agent} end={end} pick={pick} />
+        <Section
+          class={`timeline${invocations.length > 1 ? ' agents' : ''}`}
+          title="Time"
+          note={<TimeParts waitMs={row.waitMs} end={end} />}
+        >
+          {invocations.length > 1 && (
+            <Invocations count={invocations.length} calls={calls}>
+              {roles.length > 1 && (
+                <Chips
+                  label="Agent"
+                  of={[['', 'all'], ...roles.map((name) => [`=${name}`, visible(name)] as const)]}
+                  chosen={role === null ? '' : `=${role}`}
+                  onChoose={(name) => filter({ agent: name === '' ? null : name.slice(1), invocation: null, call: null })}
+                />
+              )}
+            </Invocations>
+          )}
+          <Timeline
+            invocations={invocations.length}
+            lanes={lanes}
+            byInvocation={byInvocation}
+            shown={shown?.id}
+            calls={own}
+            current={current}
+            end={end}
+            show={show}
+            pick={pick}
+          />
           <Attempts trace={trace} />
           {/* Calls that come would move it. */}
           {group && row.status !== 'running' && <Samples group={group} current={rollout} />}
         </Section>
-        <Section class="talk" title="Conversation" note={agents.length > 1 && shown ? visible(shown.agent) : undefined}>
-          {shown && <Talk trace={trace} agent={shown} chosen={current} choose={pick} />}
+        <Section class="talk" title="Conversation" note={invocations.length > 1 && shown ? visible(shown.id) : undefined}>
+          {shown && <Talk key={shown.id} trace={trace} invocation={shown} chosen={current} choose={pick} />}
           {row.status === 'done' && (
             <article class="message end">
               <h3>reward {task?.answer != null && <small>expected “{visible(task.answer).slice(0, 200)}”</small>}</h3>

@@ -61,8 +61,9 @@ export const hrefs = {
   overview: (run = here()) => address(run, 'overview', '', {}),
   /** `place` is the number of a step, or the split of an evaluation. */
   step: (place: string, query: { group?: string; show?: string } = {}) => address(here(), 'step', place, query),
-  rollout: (key: string) => address(here(), 'rollout', key, {}),
-  tokens: (key: string, query: { at?: string; by?: string; turn?: string; agent?: string } = {}) => address(here(), 'tokens', key, query),
-  compare: (key: string, other: string, query: { agent?: string } = {}) => address(here(), 'compare', key, { with: other, ...query }),
+  rollout: (key: string, query: { invocation?: string; call?: string } = {}) => address(here(), 'rollout', key, query),
+  tokens: (key: string, query: { at?: string; by?: string; turn?: string; invocation?: string } = {}) =>
+    address(here(), 'tokens', key, query),
+  compare: (key: string, other: string, query: { invocation?: string } = {}) => address(here(), 'compare', key, { with: other, ...query }),
   health: () => address(here(), 'health', '', {}),
 }

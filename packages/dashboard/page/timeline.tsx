@@ -1,11 +1,17 @@
-// Calls over time: a row for each call, and above them a lane for each agent.
-import type { InvocationTrace, RolloutRow } from '@aworld-train/core'
+// Calls over time: a row for each call of an invocation, and above them a lane for each invocation.
+import type { RolloutRow } from '@aworld-train/core'
+import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { type Call, stretchAt } from './calls.ts'
-import { seconds, visible } from './format.ts'
+import { integer, seconds, visible } from './format.ts'
+import { type Lane, mostAtOnce } from './lanes.ts'
 import { Middle, Stretch } from './ui.tsx'
 
-/** Rows that are drawn at once. */
+/** Rows, and lanes, that are drawn at once. */
 const mostRows = 80
+const mostLanes = 120
+/** A lane that is farther in is not indented any more. */
+const deepest = 6
 
 interface BarProps {
   readonly call: Call
@@ -20,7 +26,7 @@ function Bar({ call, total, waitFrom }: BarProps) {
     <>
       {waitFrom !== undefined && <i class="wait" style={{ left: at(waitFrom), width: at(Math.max(0, call.at - waitFrom)) }} />}
       <i
-        class={call.note === 'error' ? `${call.lane} error` : call.lane}
+        class={`${call.lane}${call.isStart ? ' start' : ''}${call.note === 'error' ? ' error' : ''}`}
         style={{ left: at(call.at), width: `max(3px, ${at(call.ms)})` }}
       />
     </>
@@ -38,66 +44,97 @@ export function TimeParts({ waitMs, end }: { waitMs: RolloutRow['waitMs']; end: 
   )
 }
 
-interface LanesProps {
-  readonly agents: readonly InvocationTrace[]
-  readonly shown: string | undefined
-  readonly calls: readonly Call[]
-  readonly end: number
-  readonly pick: (id: string) => void
-}
-function Lanes({ agents, shown, calls, end, pick }: LanesProps) {
-  const callsOf = Map.groupBy(calls, ({ agent }) => agent)
+/** How many invocations there are, how much they do at once, and the choice among them. */
+export function Invocations({ count, calls, children }: { count: number; calls: readonly Call[]; children: ComponentChildren }) {
+  const atOnce = mostAtOnce(calls.filter(({ lane }) => lane === 'model'))
   return (
-    <ul class="lanes" aria-label="Agents">
-      {agents.map(({ agent }) => {
-        const own = callsOf.get(agent) ?? []
-        return (
-          <li key={agent}>
-            <button
-              type="button"
-              aria-pressed={shown === agent}
-              class={shown === agent ? 'chosen' : ''}
-              onClick={() => pick(own[0]?.id ?? '')}
-            >
-              <span class="who" title={visible(agent)}>
-                <Middle text={visible(agent)} end={10} />
-              </span>
-              <span class="lane">
-                {own.map((call) => (
-                  <Bar key={call.id} call={call} total={end} />
-                ))}
-              </span>
-              <span class="ms">{seconds(own.reduce((sum, { ms }) => sum + ms, 0))}</span>
-            </button>
-          </li>
-        )
-      })}
-    </ul>
+    <div class="invocations">
+      <p>
+        <b>{integer(count)}</b> invocations, at most <b>{integer(atOnce)}</b> model {atOnce === 1 ? 'call' : 'calls'} at once
+      </p>
+      {children}
+    </div>
   )
 }
 
-interface TimelineProps {
-  readonly agents: readonly InvocationTrace[]
-  readonly calls: readonly Call[]
-  readonly current: Call | undefined
-  /** The agent whose conversation is shown. */
+interface LanesProps {
+  readonly lanes: readonly Lane[]
+  /** Calls of each invocation. */
+  readonly byInvocation: ReadonlyMap<string, readonly Call[]>
+  /** The invocation whose conversation is shown. */
   readonly shown: string | undefined
   /** Milliseconds from the beginning to the end. */
   readonly end: number
-  readonly pick: (id: string) => void
+  readonly show: (invocation: string) => void
 }
-export function Timeline({ agents, calls, current, shown, end, pick }: TimelineProps) {
-  const { from, shown: rows } = stretchAt(calls, current ? calls.indexOf(current) : 0, mostRows)
-  const lastOf = new Map<string, number>()
-  for (const { agent, at, ms } of calls.slice(0, from)) lastOf.set(agent, at + ms)
+function Lanes({ lanes, byInvocation, shown, end, show }: LanesProps) {
+  const list = useRef<HTMLUListElement>(null)
+  const { from, shown: drawn } = stretchAt(
+    lanes,
+    lanes.findIndex(({ invocation }) => invocation.id === shown),
+    mostLanes,
+  )
+  const at = (ms: number) => `${(100 * ms) / end}%`
+  useLayoutEffect(() => {
+    const lane = list.current?.querySelector<HTMLElement>('.chosen')?.parentElement
+    if (!list.current || !lane) return
+    const { offsetTop, offsetHeight } = lane
+    const { scrollTop, clientHeight } = list.current
+    if (offsetTop < scrollTop || offsetTop + offsetHeight > scrollTop + clientHeight) list.current.scrollTop = offsetTop - clientHeight / 2
+  }, [shown, lanes])
   return (
     <>
-      {(agents.length > 1 || calls.length > rows.length) && <Lanes agents={agents} shown={shown} calls={calls} end={end} pick={pick} />}
+      <Stretch name="invocations" from={from} count={drawn.length} total={lanes.length} go={(place) => show(lanes[place]!.invocation.id)} />
+      <ul class={`lanes${drawn.length > 12 ? ' many' : ''}`} aria-label="Invocations" ref={list}>
+        {drawn.map(({ invocation: { id, agent, depth }, detail, at: began, ms, joins }, index) => (
+          <li key={id} style={{ '--depth': Math.min(depth, deepest) }}>
+            <button type="button" aria-pressed={shown === id} class={shown === id ? 'chosen' : ''} onClick={() => show(id)}>
+              <span class="who" title={visible(id)}>
+                {depth > 0 && <span class="unseen">level {depth + 1} </span>}
+                <Middle text={visible(agent)} end={10} />
+                {detail !== '' && <small>{visible(detail)}</small>}
+              </span>
+              <span class="lane">
+                {joins.map(({ rows, at: when }, number) => {
+                  const height = Math.max(-(drawn.length - 1 - index), Math.min(rows, index))
+                  const drop = `calc(var(--row) * ${Math.abs(height)})`
+                  const span = { left: at(Math.min(when, began ?? when)), width: at(Math.abs((began ?? when) - when)) }
+                  return <i key={number} class={`join${height < 0 ? ' up' : ''}`} style={{ ...span, '--drop': drop }} />
+                })}
+                {began !== null && <i class="life" style={{ left: at(began), width: `max(1px, ${at(ms)})` }} />}
+                {byInvocation.get(id)?.map((call) => (
+                  <Bar key={call.id} call={call} total={end} />
+                ))}
+              </span>
+              <span class="ms">{began === null ? <small>no call</small> : seconds(ms)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+interface TimelineProps extends LanesProps {
+  /** Number of all invocations, also of those that have no lane under the chosen agent. */
+  readonly invocations: number
+  /** Those of the shown invocation. */
+  readonly calls: readonly Call[]
+  readonly current: Call | undefined
+  readonly pick: (call: string) => void
+}
+export function Timeline({ invocations, calls, current, pick, ...lanes }: TimelineProps) {
+  const { from, shown: rows } = stretchAt(calls, current ? calls.indexOf(current) : 0, mostRows)
+  let waitFrom = from > 0 ? endOf(calls[from - 1]!) : undefined
+  const { end } = lanes
+  return (
+    <>
+      {(invocations > 1 || calls.length > rows.length) && <Lanes {...lanes} />}
       <Stretch name="calls" from={from} count={rows.length} total={calls.length} go={(place) => pick(calls[place]!.id)} />
       <ol>
         {rows.map((call) => {
-          const waitFrom = lastOf.get(call.agent)
-          lastOf.set(call.agent, call.at + call.ms)
+          const waited = waitFrom
+          waitFrom = endOf(call)
           return (
             <li key={call.id}>
               <button type="button" class={call === current ? 'chosen' : ''} aria-pressed={call === current} onClick={() => pick(call.id)}>
@@ -105,7 +142,7 @@ export function Timeline({ agents, calls, current, shown, end, pick }: TimelineP
                   <b>{call.lane === 'model' ? call.turn! + 1 : '↳'}</b> <Middle text={visible(call.name)} end={10} />
                 </span>
                 <span class="lane">
-                  <Bar call={call} total={end} waitFrom={waitFrom} />
+                  <Bar call={call} total={end} waitFrom={waited} />
                 </span>
                 <span class="ms">{seconds(call.ms)}</span>
                 <span class="note">{visible(call.note)}</span>
@@ -126,3 +163,5 @@ export function Timeline({ agents, calls, current, shown, end, pick }: TimelineP
     </>
   )
 }
+
+const endOf = ({ at, ms }: Call) => at + ms

@@ -6,7 +6,7 @@ export interface Token {
   readonly id: number
   readonly text: string
   readonly origin: Origin
-  /** Place of its turn in the agent's turns. */
+  /** Place of its turn in the invocation's turns. */
   readonly turn: number
   readonly position: number
   /** `null` for a token that was not sampled; so are the next fields. */
@@ -19,13 +19,13 @@ export interface Token {
 
 const streams = new WeakMap<InvocationTrace, Token[]>()
 
-/** Every token of an agent in order: for each turn the additions to the prompt, then the sampled tokens. */
-export function tokensOf(trace: RolloutTrace, agent: InvocationTrace): readonly Token[] {
-  const cached = streams.get(agent)
+/** Every token of an invocation in order: for each turn the additions to the prompt, then the sampled tokens. */
+export function tokensOf(trace: RolloutTrace, invocation: InvocationTrace): readonly Token[] {
+  const cached = streams.get(invocation)
   if (cached) return cached
   const tokens: Token[] = []
   const text = (id: number) => trace.vocabulary[id] ?? `⟨${id}⟩`
-  agent.turns.forEach((turn, index) => {
+  invocation.turns.forEach((turn, index) => {
     turn.promptIds.forEach((id, at) => {
       tokens.push({
         id,
@@ -55,7 +55,7 @@ export function tokensOf(trace: RolloutTrace, agent: InvocationTrace): readonly 
       })
     })
   })
-  streams.set(agent, tokens)
+  streams.set(invocation, tokens)
   return tokens
 }
 

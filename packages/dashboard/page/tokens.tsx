@@ -9,7 +9,7 @@ import { partnerOf } from './groups-of.ts'
 import { filter, go, hrefs, route } from './route.ts'
 import { Stream } from './stream.tsx'
 import { type Colouring, colourings, leastLikely, legends, type Token, tokensOf, toneOf } from './token-stream.ts'
-import { Advantage, Chips, Facts, Section, useKeys } from './ui.tsx'
+import { Advantage, Chips, Facts, InvocationChoice, Section, useKeys } from './ui.tsx'
 import { useRollout } from './use-rollout.ts'
 
 const titles: Readonly<Record<Colouring, string>> = {
@@ -89,9 +89,10 @@ function Inspector({ tokens, chosen, hovered, colouring }: InspectorProps) {
 export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: string }) {
   const { query } = route.value
   const { trace, group, error: problem, isRead } = useRollout(rollout, summary)
-  const agents = trace?.invocations ?? []
-  const agent = agents.find((each) => each.agent === query.get('agent')) ?? agents.find(({ trainable }) => trainable) ?? agents[0]
-  const tokens = trace && agent ? tokensOf(trace, agent) : []
+  const invocations = trace?.invocations ?? []
+  const wantedId = query.get('invocation')
+  const invocation = invocations.find(({ id }) => id === wantedId) ?? invocations.find(({ trainable }) => trainable) ?? invocations[0]
+  const tokens = trace && invocation ? tokensOf(trace, invocation) : []
   const ofTurn = query.get('turn')
   const wanted = query.get('at')
   const first = useMemo(
@@ -110,7 +111,8 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
   const jump = (test: (each: Token) => boolean, from = chosen + 1) => to(tokens.findIndex((each) => each.position >= from && test(each)))
   const here = tokens[chosen]
   const partner = group && partnerOf(group, rollout)
-  const comparison = partner && hrefs.compare(rollout, partner, agent && agent.agent === query.get('agent') ? { agent: agent.agent } : {})
+  const chosenOne = wantedId !== null && invocation?.id === wantedId ? { invocation: wantedId } : {}
+  const comparison = partner && hrefs.compare(rollout, partner, chosenOne)
   const keys = {
     ArrowRight: () => to(chosen + 1),
     ArrowLeft: () => to(chosen - 1),
@@ -125,7 +127,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
   }
   useKeys(keys, isRead)
   const { sampled, bins, trained, least, logprob, advantages } = useMemo(() => count(tokens), [tokens])
-  if (!trace || !agent) {
+  if (!trace || !invocation) {
     if (!isRead) return null
     return (
       <>
@@ -134,7 +136,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
       </>
     )
   }
-  const reason = agent.turns.find((turn) => turn.reason !== null)?.reason
+  const reason = invocation.turns.find((turn) => turn.reason !== null)?.reason
   const lastOf = colouring === 'probability' ? undefined : colouring
   return (
     <>
@@ -175,7 +177,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
               '–'
             ),
           ],
-          ['', <a href={hrefs.rollout(rollout)}>Rollout</a>],
+          ['', <a href={hrefs.rollout(rollout, chosenOne)}>Rollout</a>],
           ...(comparison ? [['', <a href={comparison}>Compare</a>] as const] : []),
         ]}
       />
@@ -186,14 +188,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
           chosen={colouring}
           onChoose={(name) => filter({ by: name === 'probability' ? null : name })}
         />
-        {agents.length > 1 && (
-          <Chips
-            label="Agent"
-            of={agents.map((each) => [each.agent, visible(each.agent)])}
-            chosen={agent.agent}
-            onChoose={(name) => filter({ agent: name, at: null, turn: null })}
-          />
-        )}
+        <InvocationChoice of={invocations} chosen={invocation} choose={(id) => filter({ invocation: id, at: null, turn: null })} />
         <p class="legend" aria-label="Legend">
           {legends[colouring].map(([name, text]) => (
             <span key={name}>
@@ -204,10 +199,10 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
         </p>
       </div>
       {tokens.length === 0 ? (
-        <p class="quiet">This agent has no tokens: its calls were recorded as text alone.</p>
+        <p class="quiet">This invocation has no tokens: its calls were recorded as text alone.</p>
       ) : (
         <div class="split tokens">
-          <Stream key={agent.agent} tokens={tokens} chosen={chosen} colouring={colouring} onChoose={to} hovered={hovered} />
+          <Stream key={invocation.id} tokens={tokens} chosen={chosen} colouring={colouring} onChoose={to} hovered={hovered} />
           <aside class="inspect" aria-label="Token">
             <Inspector tokens={tokens} chosen={chosen} hovered={hovered} colouring={colouring} />
             <Section title="Surprise" note="−log p, sampled tokens">

@@ -1,8 +1,9 @@
 // Parts that the pages share: reward dots, sections, chips, commands, keys, empty states.
+import type { InvocationTrace } from '@aworld-train/core'
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { integer, points, signed, stepName } from './format.ts'
+import { integer, points, signed, stepName, visible } from './format.ts'
 import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
 import { hrefs } from './route.ts'
 
@@ -78,6 +79,39 @@ export function Chips<Name extends string>({ label, of, chosen, onChoose }: Chip
         </button>
       ))}
     </div>
+  )
+}
+
+interface InvocationChoiceProps {
+  of: readonly Pick<InvocationTrace, 'id' | 'agent'>[]
+  chosen: Pick<InvocationTrace, 'id' | 'agent'>
+  choose: (id: string) => void
+}
+
+/** The choice of an agent and, if it worked several times, of one of its invocations. */
+export function InvocationChoice({ of, chosen, choose }: InvocationChoiceProps) {
+  const byAgent = Map.groupBy(of, ({ agent }) => agent)
+  const own = byAgent.get(chosen.agent) ?? []
+  return (
+    <>
+      {byAgent.size > 1 && (
+        <Chips
+          label="Agent"
+          of={Array.from(byAgent.keys(), (name) => [name, visible(name)])}
+          chosen={chosen.agent}
+          onChoose={(name) => choose(byAgent.get(name)![0]!.id)}
+        />
+      )}
+      {own.length > 1 && (
+        <select aria-label="Invocation" value={chosen.id} onChange={({ currentTarget }) => choose(currentTarget.value)}>
+          {own.map(({ id }) => (
+            <option key={id} value={id}>
+              {visible(id)}
+            </option>
+          ))}
+        </select>
+      )}
+    </>
   )
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import {
   AnyReport,
   displayPath,
+  type InvocationStart,
   isRecord,
   type LedgerSummary,
   type RolloutList,
@@ -12,6 +13,7 @@ import {
   type RunSummary,
   type TaskSummary,
   type TrainingTask,
+  type Turn,
 } from '@aworld-train/core'
 import { healthEveryMs, healthKeptMs, readRun } from '@aworld-train/store'
 import { readRunData } from '@aworld-train/training'
@@ -43,6 +45,14 @@ function readSettings(path: string): Record<string, unknown> {
 
 function questionOf({ input }: TrainingTask): string {
   return typeof input === 'string' ? input : (input.findLast(({ role }) => role === 'user')?.content ?? input.at(-1)?.content ?? '')
+}
+
+/** The call that asked for an invocation, as its id names it. The agent's side says more, but only at the end. */
+function askedBy(id: string, agent: string, trajectories: ReadonlyMap<string, readonly Turn[]>): InvocationStart[] {
+  const [, trajectory = '', turn, call] = /^(.+)\.(\d+)\.(\d+)$/s.exec(id.slice(agent.length + 1)) ?? []
+  const asked = trajectories.get(trajectory)?.find(({ index }) => index === Number(turn))
+  const toolCall = asked?.toolCalls[Number(call)]?.id
+  return toolCall === undefined ? [] : [{ trajectory, turn: Number(turn), toolCall }]
 }
 
 /** Opens the run at `path` to read. Rejects with STORE_CORRUPT or STORE_VERSION. */
@@ -97,9 +107,15 @@ export async function openFolder(path: string): Promise<FolderClient> {
 
   function recorded(key: string): TraceParts['trajectories'] {
     const policy = run.rollout(key)?.request.policy ?? ''
-    return [...(run.turnsOf(key)?.trajectories ?? [])].map(([id, turns]) => {
+    const trajectories = run.turnsOf(key)?.trajectories ?? new Map<string, readonly Turn[]>()
+    return [...trajectories].map(([id, turns]) => {
       const trainable = turns.some((turn) => turn.model === undefined && turn.completionTokenIds.length > 0)
-      return { id, agent: turns[0]!.agent, policy, trainable, startedBy: [], timing: null, turns: [...turns] }
+      const { agent } = turns[0]!
+      const timing = {
+        startedAt: Math.min(...turns.map((turn) => turn.timing.startedAt)),
+        endedAt: Math.max(...turns.map((turn) => turn.timing.endedAt)),
+      }
+      return { id, agent, policy, trainable, startedBy: askedBy(id, agent, trajectories), timing, turns: [...turns] }
     })
   }
 

@@ -51,13 +51,13 @@ it('lists every run beside an evaluation, reports of another shape and folders t
     await writeFile(join(folder, 'manifest.json'), typeof manifest === 'string' ? manifest : JSON.stringify(manifest))
     if (report !== undefined) await writeFile(join(folder, 'report.json'), JSON.stringify(report))
   }
-  const manifest = { version: 2, name: 'tiny', createdAt: 5, configurationHash: 'x', status: 'finished', versions: {}, provenance: {} }
+  const manifest = { version: 3, name: 'tiny', createdAt: 5, configurationHash: 'x', status: 'finished', versions: {}, provenance: {} }
   await written('evaluated', { ...manifest, kind: 'evaluation' }, evaluation)
   await written('other-report', manifest, { version: 1, curve: 7 })
   await written('no-report', manifest, null)
   await written('no-manifest', 'null')
   await written('torn-manifest', '{"version":')
-  await written('other-manifest', { version: 2, name: 7 })
+  await written('other-manifest', { version: 3, name: 7 })
   const dashboard = await openDashboard({ below: run.below })
   try {
     const { origin, searchParams } = new URL(dashboard.url)

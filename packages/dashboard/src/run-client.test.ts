@@ -12,6 +12,7 @@ import { createHttpRuns } from './http-client.ts'
 import { listRun } from './list-runs.ts'
 import { openDashboard } from './open-dashboard.ts'
 import { hostile, nameWith, writeRun } from './testing/write-run.ts'
+import { writeSwarm } from './testing/write-swarm.ts'
 
 /** The client of an exported file, read as a browser reads it. */
 async function readExport(file: string): Promise<RunClient> {
@@ -231,4 +232,23 @@ it('names rollouts with a call that did not parse', async () => {
 it('says what to do where the file cannot be written', async () => {
   await using run = await writeRun()
   await expect(exportRun([run.path], join(run.below, 'nowhere', 'run.html'))).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+})
+
+it('reads from the ids of a running rollout who asked for whom, whatever the agents are called', async () => {
+  for (const text of ['six', hostile]) {
+    await using run = await writeRun({ isLive: true })
+    const [planner, reader, helper] = ['planner', 'reader', 'helper'].map((name) => nameWith(name, text))
+    const key = await writeSwarm(run.store, { isRunning: true, text })
+    const folder = await openFolder(run.path)
+    const { invocations } = (await folder.rollout(key))!
+    const starts = Object.fromEntries(invocations.map(({ id, startedBy }) => [id, startedBy]))
+    expect(starts).toEqual({
+      [planner!]: [],
+      ...Object.fromEntries(
+        [0, 1, 2].map((call) => [`${reader}:${planner}.0.${call}`, [{ trajectory: planner, turn: 0, toolCall: `call_0_0_${call}` }]]),
+      ),
+      [`${helper}:${reader}:${planner}.0.1.0.0`]: [{ trajectory: `${reader}:${planner}.0.1`, turn: 0, toolCall: 'call_2_0_0' }],
+    })
+    folder.close()
+  }
 })

@@ -5,6 +5,7 @@ import {
   type ErrorRecord,
   errorCatalogue,
   type InvocationTrace,
+  invocationTree,
   type RolloutRow,
   type RolloutTrace,
   type StepSample,
@@ -39,12 +40,13 @@ export const remedyOf = ({ code }: ErrorRecord): string | null => (code in error
 /** A rollout as a dashboard shows it. Each turn has the tokens after those of its parent. */
 export function toTrace({ row, attempts, task, episode, trajectories, samples, texts }: TraceParts): RolloutTrace {
   const ids = new Set<number>()
-  const invocations = trajectories.map(({ id, agent, policy, trainable, startedBy, timing, turns }): InvocationTrace => {
+  const invocations = invocationTree(trajectories).map(({ invocation, depth }): InvocationTrace => {
+    const { id, agent, policy, trainable, startedBy, timing, turns } = invocation
     const own = samples.filter((sample) => sample.trajectory === id)
     const trainer = trainerLogprobs(turns, own)
     const byIndex = new Map(turns.map((turn) => [turn.index, turn]))
     const traced = turns.map((turn) => toTurn(turn, byIndex, own, trainer.get(turn.index) ?? null, texts))
-    return { id, agent, policy, trainable, startedBy, timing, turns: traced }
+    return { id, agent, policy, trainable, depth, startedBy, timing, turns: traced }
   })
   for (const { turns } of invocations) for (const turn of turns) for (const id of [...turn.promptIds, ...turn.completionIds]) ids.add(id)
   const vocabulary = [...ids].flatMap((id) => {

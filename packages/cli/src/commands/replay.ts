@@ -3,7 +3,7 @@ import { readRun } from '@aworld-train/store'
 import { createReward, readRunData } from '@aworld-train/training'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
-import { renderEpisode } from '../terminal/episode-text.ts'
+import { renderEpisode, renderInvocations, visible } from '../terminal/episode-text.ts'
 import { wrapLabelled } from '../terminal/text-width.ts'
 import { renderTokenReport } from '../terminal/token-report-text.ts'
 import { bestAndWorst } from './best-and-worst.ts'
@@ -38,17 +38,21 @@ export const replay = defineCommand({
       for (const episode of chosen()) {
         shown += 1
         process.stdout.write(`${episode.rollout}  attempt ${episode.attempt}  task ${episode.taskId}  ${episode.stopReason}\n`)
-        process.stdout.write(`${renderEpisode({ ...episode, models: messageModels(episode), columns })}\n`)
+        const text =
+          episode.trajectories.length > 1
+            ? renderInvocations(episode, columns)
+            : renderEpisode({ ...episode, models: messageModels(episode), columns })
+        process.stdout.write(`${text}\n`)
         for (const { name, source, content } of episode.toolCalls)
           if (source !== undefined) write(`tool ${name} threw at ${source}: ${content}`)
         const { error } = episode
         if (error) write(`${error.code}${error.source === undefined ? '' : ` at ${error.source}`}: ${error.message}`)
         if (options.tokens) {
-          for (const { agent, turns } of episode.trajectories) {
+          for (const { id, turns } of episode.trajectories) {
             for (const turn of turns) {
               const origin = turn.parent === null ? turn.branchReasons.join('+') || 'root' : `continues ${turn.parent}`
               process.stdout.write(
-                `  ${agent} turn ${turn.index}: ${turn.promptTokenIds.length} prompt + ${turn.completionTokenIds.length} sampled, ${origin}, ${turn.finishReason.unified}\n`,
+                `  ${visible(id)} turn ${turn.index}: ${turn.promptTokenIds.length} prompt + ${turn.completionTokenIds.length} sampled, ${origin}, ${turn.finishReason.unified}\n`,
               )
             }
           }

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
-import type { Message } from '@aworld-train/core'
+import { type Episode, type InvocationStart, invocationTree, type Message } from '@aworld-train/core'
+import { counted } from './counted.ts'
 import { wrapLabelled } from './text-width.ts'
 
 export interface EpisodeText {
@@ -15,11 +16,54 @@ export interface EpisodeText {
 
 /** A conversation for people: one line a message, tool calls as calls, and the reward at the end. */
 export function renderEpisode({ messages, models = [], reward, maxCharacters = 300, columns }: EpisodeText): string {
+  const { lines, width, label } = renderMessages({ messages, models, maxCharacters })
+  return [...lines, `${label('reward')}${renderReward(reward)}`].map((line) => wrapped(line, columns, width)).join('\n')
+}
+
+/** Below this level, an invocation is not indented any more. */
+const deepest = 8
+
+/** The invocations of an episode as a tree: what started each, and its turns as a conversation. */
+export function renderInvocations({ trajectories, reward }: Pick<Episode, 'trajectories' | 'reward'>, columns?: number): string {
+  const blocks = invocationTree(trajectories).map(({ invocation: { id, startedBy, turns }, depth }) => {
+    const parts = turns.map(({ messagesDelta, message, model = null }) => ({ messages: [...messagesDelta, message], model }))
+    const { lines, width } = renderMessages({
+      messages: parts.flatMap(({ messages }) => messages),
+      models: parts.flatMap(({ messages, model }) => messages.map(() => model)),
+      maxCharacters: 300,
+    })
+    const level = 2 * Math.min(depth, deepest)
+    const title = `${styleText('bold', visible(id))}  ${counted(turns.length, 'turn')}${renderStarts(startedBy)}`
+    return [indented(title, columns, { by: level, width: 2 }), ...lines.map((line) => indented(line, columns, { by: level + 2, width }))]
+  })
+  return [...blocks.flat(), `${styleText('bold', 'reward')}  ${renderReward(reward)}`].join('\n')
+}
+
+function renderStarts(startedBy: readonly InvocationStart[]): string {
+  const [first] = startedBy
+  if (!first) return ''
+  const turn = first.turn === null || first.toolCall === null ? '' : `, turn ${first.turn}`
+  const names = startedBy.map(({ trajectory }) => visible(trajectory)).join(' and ')
+  return `, ${first.toolCall === null ? 'after' : 'asked for by'} ${names}${turn}`
+}
+
+const renderReward = (reward: number | null) => (reward === null ? 'not scored' : styleText(reward > 0 ? 'green' : 'red', String(reward)))
+
+const indented = (line: string, columns: number | undefined, { by, width }: { readonly by: number; readonly width: number }) =>
+  wrapped(line, columns === undefined ? undefined : columns - by, width).replaceAll(/^/gm, ' '.repeat(by))
+
+const wrapped = (line: string, columns: number | undefined, width: number) =>
+  columns === undefined ? line : wrapLabelled(line, columns, width)
+
+function renderMessages({
+  messages,
+  models,
+  maxCharacters,
+}: Required<Pick<EpisodeText, 'messages' | 'maxCharacters'>> & { models: readonly (string | null)[] }) {
   const width = Math.max(7, ...models.map((model) => model?.length ?? 0)) + 1
   const label = (text: string) => styleText('bold', text.padEnd(width))
   const lines = messages.flatMap((message, index) => renderMessage(message, models[index] ?? 'policy', { label, maxCharacters }))
-  lines.push(`${label('reward')}${reward === null ? 'not scored' : styleText(reward > 0 ? 'green' : 'red', String(reward))}`)
-  return lines.map((line) => (columns === undefined ? line : wrapLabelled(line, columns, width))).join('\n')
+  return { lines, width, label }
 }
 
 interface MessageStyle {
@@ -44,7 +88,7 @@ function clip(text: string, maxCharacters: number): string {
 }
 
 /** Shows control characters as visible symbols, because a policy may sample escape sequences that move the cursor or clear the screen. */
-function visible(text: string): string {
+export function visible(text: string): string {
   return text.replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, (character) => {
     const code = character.charCodeAt(0)
     if (code < 0x20) return String.fromCharCode(0x2400 + code)

@@ -191,6 +191,8 @@ export interface TurnTrace {
 
 /** The turns of one invocation. */
 export interface InvocationTrace extends Pick<Trajectory, 'id' | 'agent' | 'policy' | 'trainable' | 'startedBy' | 'timing'> {
+  /** Number of invocations above it, of which each asked for the next one. */
+  readonly depth: number
   readonly turns: readonly TurnTrace[]
 }
 
@@ -199,7 +201,7 @@ export interface RolloutTrace {
   /** Attempts in their order. The last one is that of `row`. */
   readonly attempts: readonly AttemptRow[]
   readonly task: TaskSummary | null
-  /** In the order of the episode. */
+  /** Below each one those that it asked for. */
   readonly invocations: readonly InvocationTrace[]
   readonly toolCalls: readonly ToolCallRecord[]
   readonly scores: Readonly<Record<string, number>>

@@ -13,7 +13,7 @@ const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 64, stop: [], se
 const start = 1_800_000_000_000
 /** The rollout whose first attempt failed. */
 const again = 'train/2/1/1'
-const bytes = (text: string) => [...Buffer.from(text)]
+export const bytes = (text: string) => [...Buffer.from(text)]
 /** A name that people and servers choose, with the text appended if it would do harm. */
 export const nameWith = (name: string, text: string) => (text === hostile ? `${name} ${hostile}` : name)
 
@@ -220,7 +220,7 @@ const workersAt = (at: number, isLive: boolean, text: string): WorkerHealth[] =>
   { name: `gpu-2/0 ${text}`, status: 'lost', slots: 16, assignments: [], heardAt: at - 30_000, lostAttempts: 1 },
 ]
 
-function toRequest(key: string, group: string, taskId: string, split: string, step: number, text: string): RolloutRequest {
+export function toRequest(key: string, group: string, taskId: string, split: string, step: number, text: string): RolloutRequest {
   const task = {
     version: 1,
     id: taskId,
@@ -245,6 +245,40 @@ function toRequest(key: string, group: string, taskId: string, split: string, st
   }
 }
 
+type TurnParts = Pick<Turn, 'messagesDelta' | 'message' | 'toolCalls' | 'timing'> & Partial<Turn>
+
+export interface TurnTokens {
+  readonly agent: string
+  readonly trajectory: string
+  /** A turn after the first one continues the one before it. */
+  readonly index: number
+  readonly promptIds: readonly number[]
+  readonly ids: readonly number[]
+  /** Of most tokens. Each seventh one has twice this. */
+  readonly logprob: number
+}
+
+/** A turn that sampled these tokens. */
+export const toTurn = ({ agent, trajectory, index, promptIds, ids, logprob }: TurnTokens, rest: TurnParts): Turn => ({
+  version: 2,
+  attempt: 0,
+  agent,
+  trajectory,
+  index,
+  parent: index === 0 ? null : index - 1,
+  branchReasons: index === 0 ? ['root'] : [],
+  promptTokenIds: Int32Array.from(promptIds),
+  completionTokenIds: Int32Array.from(ids),
+  rolloutLogprobs: Float32Array.from(ids, (_, at) => (at % 7 === 3 ? logprob * 2 : logprob)),
+  weightVersions: [{ fromToken: 0, version: 2 }],
+  finishReason: { unified: 'stop', raw: 'stop' },
+  delivered: 'delivered',
+  sampling,
+  usage: { promptTokens: promptIds.length, completionTokens: ids.length, cachedTokens: 0 },
+  capture: { tokens: 'token-in', logprobs: 'temperature' },
+  ...rest,
+})
+
 /** Two turns of the solver with a tool call between them, and one of a helper that it asks. */
 function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, text: string): Turn[] {
   const question = task.input as string
@@ -252,50 +286,23 @@ function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, 
   const call = { id: 'call-0', name: nameWith('lookup', text), arguments: JSON.stringify({ name: text }) }
   const opening = bytes('<tool_call>')
   const next = [...prompt, ...opening, 257, ...bytes(`tool\n${text}`), 257]
-  const common = {
-    version: 1,
-    attempt: 0,
-    weightVersions: [{ fromToken: 0, version: 2 }],
-    delivered: 'delivered',
-    sampling,
-    capture: { tokens: 'token-in', logprobs: 'temperature' },
-  } as const
-  const turn = (
-    agent: string,
-    index: number,
-    parent: number | null,
-    promptIds: readonly number[],
-    ids: readonly number[],
-    rest: Partial<Turn>,
-  ) =>
-    ({
-      ...common,
-      agent,
-      index,
-      parent,
-      branchReasons: parent === null ? ['root'] : [],
-      promptTokenIds: Int32Array.from(promptIds),
-      completionTokenIds: Int32Array.from(ids),
-      rolloutLogprobs: Float32Array.from(ids, (_, at) => (at % 7 === 3 ? logprob * 2 : logprob)),
-      finishReason: { unified: 'stop', raw: 'stop' },
-      usage: { promptTokens: promptIds.length, completionTokens: ids.length, cachedTokens: 0 },
-      ...rest,
-    }) as Turn
+  const turn = (agent: string, index: number, promptIds: readonly number[], ids: readonly number[], rest: TurnParts) =>
+    toTurn({ agent, trajectory: agent, index, promptIds, ids, logprob }, rest)
   return [
-    turn('solver', 0, null, prompt, opening, {
+    turn('solver', 0, prompt, opening, {
       messagesDelta: [{ role: 'user', content: question }],
       message: { role: 'assistant', content: null, toolCalls: [call] },
       toolCalls: [call],
       timing: { startedAt: start + 1, endedAt: start + 21.5 },
     }),
-    turn('solver', 1, 0, next, bytes(completion), {
+    turn('solver', 1, next, bytes(completion), {
       messagesDelta: [{ role: 'tool', content: text, toolCallId: 'call-0', name: nameWith('lookup', text) }],
       ...(completion === `${text} 0` && { unparsed: ['call-invalid'] }),
       message: { role: 'assistant', content: completion },
       toolCalls: [],
       timing: { startedAt: start + 31, endedAt: start + 51 },
     }),
-    turn(nameWith('helper', text), 0, null, bytes(text), bytes('help'), {
+    turn(nameWith('helper', text), 0, bytes(text), bytes('help'), {
       messagesDelta: [{ role: 'user', content: text }],
       message: { role: 'assistant', content: 'help' },
       toolCalls: [],
