@@ -1,8 +1,6 @@
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
-import { isSwarm } from './collect-agents.ts'
-import type { Graph, GraphNode } from './swarm/graph.ts'
-import type { Swarm } from './swarm.ts'
+import { type Graph, type GraphNode, isSwarm, type SwarmShape } from './swarm/swarm-types.ts'
 
 /**
  * Pairs of agents that may work at once, by name: those of nodes that no path of a graph connects, and those that one agent may ask for in
@@ -19,7 +17,7 @@ export function sideBySide({ agents, graph, nameOf, delegatesOf }: AgentGraph): 
     }
   }
   /** All agents that work while a participant does. */
-  const teamOf = (participant: Agent | Swarm, team = new Set<Agent>()): ReadonlySet<Agent> => {
+  const teamOf = (participant: Agent | SwarmShape, team = new Set<Agent>()): ReadonlySet<Agent> => {
     for (const agent of isSwarm(participant) ? participant.agents : [participant]) {
       if (team.has(agent)) continue
       team.add(agent)

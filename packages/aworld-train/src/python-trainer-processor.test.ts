@@ -74,8 +74,8 @@ describe('a training with verl', () => {
     const { made, events } = trainer({ agent }, { rows: selection })
     const { ledger } = await made.train()
     expect(ledger).toMatchObject({ untrained: { 'unselected-by-trainer': expect.any(Number) }, unexplained: 0 })
-    const said = events.filter((event) => event.type === 'warning-raised' && event.message.includes('2 agents are trained'))
-    expect(said).toHaveLength(warned)
+    const warnings = events.filter((event) => event.type === 'warning-raised' && event.message.includes('2 agents are trained'))
+    expect(warnings).toHaveLength(warned)
   })
 
   it('serves rollouts, follows the trainer, and accounts for every token', async () => {

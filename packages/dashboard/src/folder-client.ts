@@ -50,8 +50,8 @@ function questionOf({ input }: TrainingTask): string {
 /** The call that asked for an invocation, as its id names it. The agent's side says more, but only at the end. */
 function askedBy(id: string, agent: string, trajectories: ReadonlyMap<string, readonly Turn[]>): InvocationStart[] {
   const [, trajectory = '', turn, call] = /^(.+)\.(\d+)\.(\d+)$/s.exec(id.slice(agent.length + 1)) ?? []
-  const asked = trajectories.get(trajectory)?.find(({ index }) => index === Number(turn))
-  const toolCall = asked?.toolCalls[Number(call)]?.id
+  const caller = trajectories.get(trajectory)?.find(({ index }) => index === Number(turn))
+  const toolCall = caller?.toolCalls[Number(call)]?.id
   return toolCall === undefined ? [] : [{ trajectory, turn: Number(turn), toolCall }]
 }
 

@@ -33,10 +33,10 @@ test('seeds of run and sampling do not add up to one another', () => {
 })
 
 test('a prompt has the same number wherever its ids lie, and another one each time it is asked', () => {
-  const asked = new Map<number, number>()
-  const first = promptNumber(Int32Array.of(1, 2, 3), asked)
-  expect(promptNumber(Int32Array.of(0, 1, 2, 3).subarray(1), asked)).toBe(first + 1)
+  const counts = new Map<number, number>()
+  const first = promptNumber(Int32Array.of(1, 2, 3), counts)
+  expect(promptNumber(Int32Array.of(0, 1, 2, 3).subarray(1), counts)).toBe(first + 1)
   expect(promptNumber(Int32Array.of(1, 2, 3), new Map())).toBe(first)
-  expect(promptNumber(Int32Array.of(1, 2), asked)).not.toBe(first)
+  expect(promptNumber(Int32Array.of(1, 2), counts)).not.toBe(first)
   expect(first).toBeLessThan(2 ** 48)
 })

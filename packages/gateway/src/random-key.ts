@@ -11,12 +11,12 @@ function mix(first: number, second: number): number {
 
 /**
  * The number of a prompt, which stands in the key of a call for its place where calls come in no certain order: 48 bits of its digest, and
- * how often it was asked before. `asked` counts that.
+ * how often it was asked before. `counts` keeps that.
  */
-export function promptNumber({ buffer, byteOffset, byteLength }: Int32Array, asked: Map<number, number>): number {
+export function promptNumber({ buffer, byteOffset, byteLength }: Int32Array, counts: Map<number, number>): number {
   const digest = Number.parseInt(hash('sha256', Buffer.from(buffer, byteOffset, byteLength)).slice(0, 12), 16)
-  const before = asked.get(digest) ?? 0
-  asked.set(digest, before + 1)
+  const before = counts.get(digest) ?? 0
+  counts.set(digest, before + 1)
   return digest + before
 }
 

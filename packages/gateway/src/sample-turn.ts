@@ -106,7 +106,12 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
       promptTokenIds: prepared.promptTokenIds,
       sampling,
       constraint,
-      random: toRandomKey(parts.seed, request, agent, agent.asked ? promptNumber(prepared.promptTokenIds, agent.asked) : arrival),
+      random: toRandomKey(
+        parts.seed,
+        request,
+        agent,
+        agent.promptCounts ? promptNumber(prepared.promptTokenIds, agent.promptCounts) : arrival,
+      ),
       affinity: affinityOf(request, agent, () => call.messages.find(({ role }) => role === 'user')?.content ?? ''),
       origin: { rollout: request.rollout, attempt: request.attempt, agent: agent.name, trajectory: agent.id },
       policy,

@@ -43,7 +43,7 @@ export interface AgentState {
   /** Number of calls that have arrived, which is the index of the next one in its random key. */
   arrivals: number
   /** How often each prompt was asked, by its number; `null` where calls are told apart by their arrival. */
-  readonly asked: Map<number, number> | null
+  readonly promptCounts: Map<number, number> | null
   /** Prompts whose answers are being sampled. */
   readonly underway: Set<PreparedPrompt>
   /** Number of calls to third parties that were translated. */
@@ -112,8 +112,8 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       throw new TrainError('CONFIG_INVALID', message)
     }
     if (home.kind === 'token') void home.chat
-    const asked = agent.randomKey === 'prompt' ? new Map<number, number>() : null
-    agents.set(name, createAgentState(request, name, { name, trainable, home, fixed: agent.model !== undefined, now, asked }))
+    const promptCounts = agent.randomKey === 'prompt' ? new Map<number, number>() : null
+    agents.set(name, createAgentState(request, name, { name, trainable, home, fixed: agent.model !== undefined, now, promptCounts }))
   }
   const { maxSessionTokens = none, maxFrozenTokens = none, maxCost = none } = request
   const state: SessionState = {
@@ -140,7 +140,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
 function createAgentState(
   { rollout, attempt }: SessionRequest,
   id: string,
-  agent: Pick<AgentState, 'name' | 'trainable' | 'home' | 'fixed' | 'now' | 'asked'>,
+  agent: Pick<AgentState, 'name' | 'trainable' | 'home' | 'fixed' | 'now' | 'promptCounts'>,
 ): AgentState {
   const identity = JSON.stringify([rollout, attempt, id])
   return {
@@ -175,7 +175,7 @@ export function stateAt(session: SessionState, first: AgentState, place: string)
     session.failure ??= new TrainError('AGENT_LIMIT', message, { details: { stopReason: 'turn-limit' } })
     throw session.failure
   }
-  const state = createAgentState(request, id, { name, trainable, home, fixed, now, asked: first.asked && new Map() })
+  const state = createAgentState(request, id, { name, trainable, home, fixed, now, promptCounts: first.promptCounts && new Map() })
   agents.set(id, state)
   return state
 }

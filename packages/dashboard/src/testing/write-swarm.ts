@@ -57,11 +57,11 @@ export async function writeSwarm(
     const question = place === '' ? (request.task.input as string) : `${text} for ${id}`
     const turns: Trajectory['turns'] = []
     let prompt = [256, ...bytes(`user\n${question}`), 257]
-    let asked: ToolCall[] = []
+    let turnCalls: ToolCall[] = []
     for (const [index, { at, calls = [] }] of written.entries()) {
       const content = calls.length > 0 ? null : `${text}, said by ${agent}${sample > 0 ? ` in sample ${sample}` : ''}`
-      const results = asked.map((call) => ({ role: 'tool' as const, content: text, toolCallId: call.id, name: call.name }))
-      asked = calls.map((name, number) => ({
+      const results = turnCalls.map((call) => ({ role: 'tool' as const, content: text, toolCallId: call.id, name: call.name }))
+      turnCalls = calls.map((name, number) => ({
         id: `call_${trajectories.length}_${index}_${number}`,
         name,
         arguments: JSON.stringify({ text }),
@@ -72,15 +72,15 @@ export async function writeSwarm(
           { agent, trajectory: id, index, promptIds: prompt, ids, logprob: -0.3 },
           {
             messagesDelta: index === 0 ? [{ role: 'user', content: question }] : results,
-            message: { role: 'assistant', content, ...(asked.length > 0 && { toolCalls: asked }) },
-            toolCalls: asked,
+            message: { role: 'assistant', content, ...(turnCalls.length > 0 && { toolCalls: turnCalls }) },
+            toolCalls: turnCalls,
             timing: { startedAt: time(at[0]), endedAt: time(at[1]) },
           },
         ),
       )
       prompt = [...prompt, ...ids, ...bytes(`tool\n${text}`), 257]
       const until = written[index + 1]?.at[0] ?? at[1]
-      for (const call of asked) {
+      for (const call of turnCalls) {
         const timing = { startedAt: time(at[1] + 1), endedAt: time(until - 1) }
         toolCalls.push({ agent, trajectory: id, turn: index, ...call, content: text, isError: false, timing })
       }
