@@ -52,3 +52,36 @@ test('three conversations with equal prompts, answered at once, are three sample
   expect(samples.map(({ provenance }) => provenance.turns.length)).toEqual([2, 2, 2])
   expect(new Set(samples.flatMap(({ provenance }) => provenance.turns)).size).toBe(6)
 })
+
+test.each([{}, { '*': 'tiny' }])(
+  'agents that share an address are told apart by the model that each asks for (aliases %j)',
+  async (aliases) => {
+    await using started = await startGateway({ say: () => 'Yes.', aliases })
+    const agents = ['triage', 'refunds'].map((name) => ({ name, trainable: true, randomKey: 'prompt' as const }))
+    const session = started.gateway.open(sessionRequest({ agents }))
+    const triage = session.endpoint('triage')
+    const ask = async (baseUrl: string, model: string) =>
+      expect((await post({ ...triage, baseUrl }, { model, messages: asking('Money?') })).status).toBe(200)
+    await ask(triage.baseUrl, 'triage')
+    await ask(triage.baseUrl, 'refunds')
+    await ask(triage.baseUrl.replace(/\/v1$/, '/~0.0/v1'), 'refunds')
+    await ask(triage.baseUrl, triage.model)
+    const trajectories = await session.close()
+    expect(trajectories.map(({ id, agent, turns }) => [id, agent, turns.length])).toEqual([
+      ['triage', 'triage', 2],
+      ['refunds', 'refunds', 1],
+      ['refunds:0.0', 'refunds', 1],
+    ])
+    expect(trajectories.flatMap(({ turns }) => turns.map(({ model }) => model))).toEqual(Array(4).fill(undefined))
+    // Three of them ask the same for the first time, and draw apart.
+    expect(new Set(started.engine.requests.map(({ random }) => JSON.stringify(random))).size).toBe(4)
+  },
+)
+
+test('a model that has the name of an agent is the model', async () => {
+  await using started = await startGateway({ say: () => 'Yes.' })
+  const agents = ['triage', 'tiny'].map((name) => ({ name, trainable: true, randomKey: 'prompt' as const }))
+  const session = started.gateway.open(sessionRequest({ agents }))
+  await post(session.endpoint('triage'), { model: 'tiny', messages: asking('Money?') })
+  expect((await session.close()).map(({ turns }) => turns.length)).toEqual([1, 0])
+})

@@ -11,7 +11,9 @@ import { dialectOf, dialects } from '../dialects/index.ts'
 import { sideRequest } from '../dialects/side-requests.ts'
 import { badRequest, bodyTooLarge, checkMethod, toHttpFailure, unknownUrl } from '../failure.ts'
 import type { FixedAddresses } from '../fixed-addresses.ts'
+import type { ModelTable } from '../models/model-table.ts'
 import { largestBodyBytes } from '../models/size-limits.ts'
+import { peekFields } from '../pass-through/peek-fields.ts'
 import { serveCall } from '../serve-call.ts'
 import type { GatewayParts } from '../served-call.ts'
 import { type AgentState, type SessionState, stateAt } from '../session-state.ts'
@@ -79,7 +81,9 @@ interface Exchange {
   readonly response: ServerResponse
 }
 
-async function serveSide(parts: GatewayParts, { session, agent }: Grant, { route: { path }, request, response }: Exchange): Promise<void> {
+async function serveSide(parts: GatewayParts, { session, agent: first }: Grant, { route, request, response }: Exchange): Promise<void> {
+  const { path } = route
+  const agent = stateAt(session, first, placeOf(route))
   const { method = '' } = request
   const side = sideRequest(path)
   if (!side) {
@@ -105,7 +109,8 @@ async function serveSide(parts: GatewayParts, { session, agent }: Grant, { route
   sendText(response, 200, 'application/json', json)
 }
 
-async function serveAgent(parts: GatewayParts, { session, agent }: Grant, exchange: Exchange): Promise<void> {
+async function serveAgent(parts: GatewayParts, grant: Grant, exchange: Exchange): Promise<void> {
+  const { session } = grant
   const { id: requestId, dialect, request, response } = exchange
   const { counters, observer } = parts
   checkRoom(session, counters)
@@ -114,14 +119,29 @@ async function serveAgent(parts: GatewayParts, { session, agent }: Grant, exchan
   if (session.closing) throw unknownUrl()
   checkRoom(session, counters)
   const { rollout, attempt, traceHeaders: trace } = session.request
+  const agent = askedAgent(parts.models, grant, exchange.route, body)
   const observed = observer.begin({ rollout, attempt, agent: agent.name, dialect: dialect.name, requestId, trace }, request.headers)
   serveCall({ parts, session, agent, dialect, body, response, observed, requestId })
 }
 
+/**
+ * The invocation that a call is of. A program whose agents share one address tells them apart by the model that each asks for: if no model
+ * has that name and an agent of the session has, the call is of that agent, at the same place.
+ */
+function askedAgent(models: ModelTable, { session, agent }: Grant, route: Route, body: Buffer): AgentState {
+  const { agents } = session.request
+  const isShared = agent.asked !== null && !agent.fixed && agents.length > 1
+  const model = isShared ? peekFields(body).model : undefined
+  const other = agents.find(({ name }) => name === model && !models.isNamed(name))
+  return stateAt(session, other ? session.agents.get(other.name)! : agent, placeOf(route))
+}
+
+const placeOf = (route: Route): string => (route.kind === 'agent' ? (route.place ?? '') : '')
+
 const reading = ['GET', 'HEAD']
 
 /**
- * Finds the invocation that the URL and its key open, if any. Throws SERVICE_UNAUTHORIZED for a wrong key of a fixed address, and
+ * Finds the agent that the URL and its key open, if any. Throws SERVICE_UNAUTHORIZED for a wrong key of a fixed address, and
  * GATEWAY_BAD_REQUEST for a place that is none.
  */
 function findGrant({ capabilities, addresses }: HttpParts, route: Route): Grant | null {
@@ -131,7 +151,7 @@ function findGrant({ capabilities, addresses }: HttpParts, route: Route): Grant 
     if (!grant || route.place === '') return grant ?? null
     if (route.place === null)
       throw badRequest('The URL names an invocation by a text that is no place; give it 1 to 256 letters, digits, ".", "_", ":" and "-".')
-    return grant.session.closing ? null : { ...grant, agent: stateAt(grant.session, grant.agent, route.place) }
+    return grant.session.closing ? null : grant
   }
   const { address, key } = route
   const byKey = address === '' && key !== null ? capabilities.find(key) : undefined

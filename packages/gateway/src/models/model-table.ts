@@ -36,6 +36,8 @@ export interface ModelTable {
    * names. Throws GATEWAY_MODEL_UNKNOWN.
    */
   home(request: SessionRequest, agent: AgentRequest): Model
+  /** Whether a model has this name or alias. The alias `*` does not count. */
+  isNamed(name: string): boolean
   /** The model that a request's `model` field names, by name or alias. Throws GATEWAY_MODEL_UNKNOWN. */
   find(name: string): Model
   /** The model with this name or alias, for requests about a model. The alias `*` does not count. Throws GATEWAY_MODEL_UNKNOWN. */
@@ -116,6 +118,7 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
     standard,
     onlyTokens: [...byName.values()].every(({ kind }) => kind === 'token'),
     home: ({ policy }, { name, model }) => (model === undefined ? (byName.get(policy) ?? standard) : declared(name, model)),
+    isNamed: (name) => named(name) !== undefined,
     find,
     listed,
     weightVersion: () => (standard.kind === 'frozen' ? 0 : standard.engine.weightVersion()),
@@ -125,7 +128,15 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
   }
 }
 
-/** Chooses the model that serves a call of `agent`. `name` is the model of its request, if any. Throws GATEWAY_MODEL_UNKNOWN. */
-export function chooseModel(models: ModelTable, { fixed, home }: { readonly fixed: boolean; readonly home: Model }, name?: string): Model {
-  return fixed || name === undefined ? home : models.find(name)
+/**
+ * Chooses the model that serves a call of `agent`. `asked` is the model of its request, if any; the name of the agent means its own model,
+ * unless a model has that name. Throws GATEWAY_MODEL_UNKNOWN.
+ */
+export function chooseModel(
+  models: ModelTable,
+  { name, fixed, home }: { readonly name: string; readonly fixed: boolean; readonly home: Model },
+  asked?: string,
+): Model {
+  const isOwn = asked === undefined || (asked === name && !models.isNamed(asked))
+  return fixed || isOwn ? home : models.find(asked)
 }

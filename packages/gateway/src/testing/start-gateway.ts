@@ -19,6 +19,7 @@ export interface StartOptions
       | 'limits'
       | 'hostedTools'
       | 'trainedCalls'
+      | 'aliases'
       | 'ignore'
       | 'logger'
       | 'onWarning'
