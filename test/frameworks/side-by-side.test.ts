@@ -20,8 +20,8 @@ const answered = (prompt: string) => prompt.split('<tool_response>').length - 1
 
 interface Team {
   readonly name: string
-  /** Conversations, each of two turns. */
-  readonly conversations: number
+  /** Turns of each conversation, in the order of the rows. */
+  readonly conversations: readonly number[]
   readonly say: Say
   /** The trajectories of an episode that have turns. */
   readonly ids: readonly string[]
@@ -32,7 +32,7 @@ interface Team {
 const teams: readonly Team[] = [
   {
     name: 'ai-sdk',
-    conversations: 4,
+    conversations: [2, 2, 2, 2],
     ids: ['agent'],
     load: () => import('../../examples/any-agent/team-ai-sdk.ts'),
     say(prompt, random) {
@@ -42,7 +42,7 @@ const teams: readonly Team[] = [
   },
   {
     name: 'openai-agents',
-    conversations: 3,
+    conversations: [2, 2, 2],
     ids: ['agent'],
     load: () => import('../../examples/any-agent/team-openai-agents.ts'),
     say(prompt, random) {
@@ -54,12 +54,22 @@ const teams: readonly Team[] = [
   {
     // Two of the questions are equal.
     name: 'langgraph',
-    conversations: 4,
+    conversations: [2, 2, 2, 2],
     ids: ['lead', 'reader:0.0', 'reader:0.1', 'reader:0.2'],
     load: () => import('../../examples/any-agent/team-langgraph.ts'),
     say(prompt, random) {
       if (isLead(prompt)) return answered(prompt) ? 'done' : ['gold', 'gold', 'tin'].map((name) => call('read', { name })).join('\n')
       return answered(prompt) ? `It is like ${drawn(random)}.` : call('lookup', { name: drawn(random) })
+    },
+  },
+  {
+    name: 'handoff',
+    conversations: [1, 2],
+    ids: ['triage', 'metals'],
+    load: () => import('../../examples/any-agent/team-handoff.ts'),
+    say(prompt, random) {
+      if (isLead(prompt)) return call('transfer_to_metals', {})
+      return answered(prompt) > 1 ? 'done' : call('lookup', { name: drawn(random) })
     },
   },
 ]
@@ -106,9 +116,9 @@ test.each(teams)('$name: agents at work at once, as they are, make one episode o
   expect(first).toMatchObject({ stopReason: 'completed', answer: 'done' })
   const worked = first!.trajectories.filter((trajectory) => trajectory.turns.length > 0)
   expect(worked.map(({ id }) => id)).toEqual(ids)
-  // Who asked whom is known by the ids of tool calls that the program gave as places.
-  expect(worked.slice(1).flatMap(({ startedBy }) => startedBy)).toMatchObject(ids.slice(1).map(() => ({ trajectory: ids[0], turn: 0 })))
-  expect(toTrainingSamples(first!).samples.map(({ provenance }) => provenance.turns.length)).toEqual(Array(conversations).fill(2))
+  // A reader's place is the id of the tool call that asked.
+  for (const { id, startedBy } of worked) if (id.startsWith('reader')) expect(startedBy).toMatchObject([{ trajectory: 'lead', turn: 0 }])
+  expect(toTrainingSamples(first!).samples.map(({ provenance }) => provenance.turns.length)).toEqual(conversations)
   expect(new Set(episodes.map(withoutTime)).size).toBe(1)
   expect(new Set(episodes.map(rowsOf)).size).toBe(1)
 })

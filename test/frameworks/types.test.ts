@@ -27,7 +27,7 @@ test('the guide shows an agent as it is', async () => {
 
 test('the guide of several agents shows each program as it is', async () => {
   const guide = await readFile(join(root, 'docs/3.guides/several-agents.md'), 'utf8')
-  for (const name of ['ai-sdk', 'openai-agents', 'langgraph'])
+  for (const name of ['ai-sdk', 'openai-agents', 'langgraph', 'handoff'])
     expect(guide).toContain((await readFile(join(root, `examples/any-agent/team-${name}.ts`), 'utf8')).trimEnd())
 })
 
