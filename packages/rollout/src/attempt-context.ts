@@ -12,6 +12,7 @@ import {
   TrainError,
 } from '@aworld-train/core'
 import type { AttemptTools } from './attempt-tools.ts'
+import type { InvocationSpans } from './observe/invocation-spans.ts'
 import type { ToolJournal } from './tool-journal.ts'
 
 export interface AttemptContextOptions {
@@ -23,6 +24,7 @@ export interface AttemptContextOptions {
   readonly tools: AttemptTools
   readonly state: <State>(definition: AttemptState<State>) => Promise<State>
   readonly invocations: InvocationJournal
+  readonly spans: InvocationSpans
   readonly maxTurns: number | undefined
   readonly maxToolCalls: number | undefined
 }
@@ -31,7 +33,7 @@ const functionAgent = 'agent'
 
 /** The agent's view of its attempt. Once the attempt has its result, every call is refused with the signal's reason. */
 export function createAttemptContext(options: AttemptContextOptions): RolloutContext {
-  const { attempt, program, endpoints, journal, tools, state, invocations, maxTurns, maxToolCalls } = options
+  const { attempt, program, endpoints, journal, tools, state, invocations, spans, maxTurns, maxToolCalls } = options
   const { signal } = attempt
 
   function declared(name = program.agents.length === 1 ? program.agents[0]!.name : functionAgent): AgentDeclaration {
@@ -47,6 +49,8 @@ export function createAttemptContext(options: AttemptContextOptions): RolloutCon
   function invoke(name: string, options?: InvocationOptions): Invocation {
     const agent = declared(name)
     const { id, place } = invocations.start(agent.name, options)
+    // The first invocation of the only agent is the attempt, which has a span.
+    if (program.agents.length > 1 || place !== '') spans.start(id, agent.name)
     return {
       id,
       agent: agent.name,
@@ -54,7 +58,10 @@ export function createAttemptContext(options: AttemptContextOptions): RolloutCon
       policy: () => endpointAt(agent, place),
       tools: async () => tools.tools(declared(name), id),
       runTool: async (call, run) => journal.run({ agent: declared(name).name, trajectory: id, ...call, isFunction: true }, run),
-      end: (answered) => invocations.end(id, answered),
+      end(answered) {
+        invocations.end(id, answered)
+        spans.end(id, answered)
+      },
     }
   }
 

@@ -19,6 +19,7 @@ import {
 import { createAttemptContext } from './attempt-context.ts'
 import { createAttemptTools } from './attempt-tools.ts'
 import { type Clock, processClock } from './clock.ts'
+import { InvocationSpans } from './observe/invocation-spans.ts'
 import { spanOfHeaders, withSpan } from './observe/rollout-spans.ts'
 import { agentFailure, cancelled, rolloutEnded, strayFailure, timeLimit } from './rollout-errors.ts'
 import { withErrorOwner } from './stray-errors.ts'
@@ -71,7 +72,8 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
 
     const { maxTurns, maxToolCalls } = limits
     const invocations = new InvocationJournal(program.agents.map(({ name }) => name))
-    const journal = createToolJournal({ rollout: key, maxToolCalls, span, signal: stop.signal, onLimit: (error) => stop.abort(error) })
+    const spans = new InvocationSpans(span)
+    const journal = createToolJournal({ rollout: key, maxToolCalls, spans, signal: stop.signal, onLimit: (error) => stop.abort(error) })
     journals.set(journal, { key, attempt })
     const tools = createAttemptTools({
       request: { rollout: key, attempt, sample, task: { id: task.id, files, setup } },
@@ -106,6 +108,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
       tools,
       state,
       invocations,
+      spans,
       maxTurns,
       maxToolCalls,
     })
@@ -124,6 +127,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
     isOver = true
     const endedAt = preciseNow()
     const records = invocations.records()
+    spans.close()
     const aborted = stop.signal.aborted ? (stop.signal.reason as TrainError) : null
     endBudget(budget)
     signal.removeEventListener('abort', cancel)

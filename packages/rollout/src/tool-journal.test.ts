@@ -1,16 +1,17 @@
 import type { ToolCall, Trajectory, Turn } from '@aworld-train/core'
 import { INVALID_SPAN_CONTEXT, trace } from '@opentelemetry/api'
 import { expect, test } from 'vitest'
+import { InvocationSpans } from './observe/invocation-spans.ts'
 import { tieToolCalls } from './tie-tool-calls.ts'
 import { createToolJournal } from './tool-journal.ts'
 
 const never = new AbortController().signal
-const span = trace.wrapSpanContext(INVALID_SPAN_CONTEXT)
+const spans = new InvocationSpans(trace.wrapSpanContext(INVALID_SPAN_CONTEXT))
 const ok = async () => ({ content: 'ok', isError: false })
 
 function journalOf({ maxToolCalls, signal = never }: { maxToolCalls?: number; signal?: AbortSignal } = {}) {
   const limits: unknown[] = []
-  return { limits, journal: createToolJournal({ rollout: 'a', maxToolCalls, span, signal, onLimit: (error) => limits.push(error) }) }
+  return { limits, journal: createToolJournal({ rollout: 'a', maxToolCalls, spans, signal, onLimit: (error) => limits.push(error) }) }
 }
 
 function trajectoryOf(agent: string, ...turns: ToolCall[][]): Trajectory {

@@ -1,5 +1,5 @@
 import { type ExecutedToolCall, errorMessage, orAborted, preciseNow, type ToolResult, type TrainError } from '@aworld-train/core'
-import type { Span } from '@opentelemetry/api'
+import type { InvocationSpans } from './observe/invocation-spans.ts'
 import { inToolSpan } from './observe/rollout-spans.ts'
 import { toolCallLimit } from './rollout-errors.ts'
 
@@ -19,8 +19,7 @@ export interface JournalledCall {
 export interface ToolJournalOptions {
   readonly rollout: string
   readonly maxToolCalls: number | undefined
-  /** The span of the attempt. */
-  readonly span: Span
+  readonly spans: InvocationSpans
   readonly signal: AbortSignal
   /** Called when a budget is spent, to stop the rollout. */
   readonly onLimit: (error: TrainError) => void
@@ -50,7 +49,7 @@ const maxImageBytes = 2 ** 20
 export function createToolJournal({
   rollout,
   maxToolCalls = Number.POSITIVE_INFINITY,
-  span,
+  spans,
   signal,
   onLimit,
 }: ToolJournalOptions): ToolJournal {
@@ -79,7 +78,7 @@ export function createToolJournal({
       const entry: Entry = { call, startedAt: preciseNow(), endedAt: 0, result: { content: '', isError: false } }
       entries.push(entry)
       try {
-        const result = await inToolSpan(span, call, () => orAborted(run(signal), signal))
+        const result = await inToolSpan(spans.of(call.trajectory), call, () => orAborted(run(signal), signal))
         end(entry, result)
         return result
       } catch (error) {

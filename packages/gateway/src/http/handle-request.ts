@@ -120,7 +120,8 @@ async function serveAgent(parts: GatewayParts, grant: Grant, exchange: Exchange)
   checkRoom(session, counters)
   const { rollout, attempt, traceHeaders: trace } = session.request
   const agent = askedAgent(parts.models, grant, exchange.route, body)
-  const observed = observer.begin({ rollout, attempt, agent: agent.name, dialect: dialect.name, requestId, trace }, request.headers)
+  const identity = { rollout, attempt, agent: agent.name, trajectory: agent.id, dialect: dialect.name, requestId, trace }
+  const observed = observer.begin(identity, request.headers)
   serveCall({ parts, session, agent, dialect, body, response, observed, requestId })
 }
 
@@ -130,7 +131,7 @@ async function serveAgent(parts: GatewayParts, grant: Grant, exchange: Exchange)
  */
 function askedAgent(models: ModelTable, { session, agent }: Grant, route: Route, body: Buffer): AgentState {
   const { agents } = session.request
-  const isShared = agent.asked !== null && !agent.fixed && agents.length > 1
+  const isShared = agent.promptCounts !== null && !agent.fixed && agents.length > 1
   const model = isShared ? peekFields(body).model : undefined
   const other = agents.find(({ name }) => name === model && !models.isNamed(name))
   return stateAt(session, other ? session.agents.get(other.name)! : agent, placeOf(route))

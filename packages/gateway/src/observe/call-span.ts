@@ -18,6 +18,8 @@ export interface CallIdentity {
   readonly rollout: string
   readonly attempt: number
   readonly agent: string
+  /** Id of the invocation. */
+  readonly trajectory: string
   readonly dialect: string
   readonly requestId: string
   /** Headers of the span that the session names. */
@@ -38,7 +40,7 @@ function nobodyListens(): boolean {
  */
 export function startCallSpan(
   model: string,
-  { rollout, attempt, agent, dialect, requestId, trace: ofSession }: CallIdentity,
+  { rollout, attempt, agent, trajectory, dialect, requestId, trace: ofSession }: CallIdentity,
   headers: IncomingHttpHeaders,
 ): Span | null {
   if (nobodyListens()) return null
@@ -54,6 +56,7 @@ export function startCallSpan(
         'gen_ai.request.model': model,
         'gen_ai.response.model': model,
         'gen_ai.agent.name': agent,
+        'gen_ai.agent.id': trajectory,
         'gen_ai.conversation.id': rollout,
         'aworld_train.rollout': rollout,
         'aworld_train.attempt': attempt,

@@ -34,6 +34,7 @@ test('a call is a span by the GenAI conventions, in the trace of its client', as
     'gen_ai.request.model': 'tiny',
     'gen_ai.response.model': 'tiny',
     'gen_ai.agent.name': 'agent',
+    'gen_ai.agent.id': 'agent',
     'gen_ai.conversation.id': 'r-1',
     'gen_ai.request.max_tokens': 9,
     'gen_ai.request.temperature': 1,

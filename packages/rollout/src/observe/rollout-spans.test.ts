@@ -1,4 +1,4 @@
-import { type AgentAnswer, ToolError, TrainError } from '@aworld-train/core'
+import { type AgentAnswer, type Invocation, ToolError, TrainError } from '@aworld-train/core'
 import { context, SpanStatusCode, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { BasicTracerProvider, InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
@@ -98,6 +98,7 @@ test('a rollout is a trace: its attempt, the tool calls in it, and the reward', 
     'gen_ai.tool.name': 'echo',
     'gen_ai.tool.call.id': 'call-1',
     'gen_ai.agent.name': 'agent',
+    'gen_ai.agent.id': 'agent',
   })
   expect(JSON.stringify(exporter.getFinishedSpans().map(({ attributes, events, status }) => [attributes, events, status]))).not.toContain(
     'nobody may read',
@@ -142,6 +143,87 @@ test('every attempt is in the trace of its rollout, the failed one with its reas
     'rollout',
     '  invoke_agent solver, critic: ENVIRONMENT_START_FAILED',
     '  invoke_agent solver, critic',
+    '  reward exact',
+  ])
+})
+
+test('each invocation of a swarm has a span below what started it, with its tool calls', async () => {
+  const gateway = memoryGateway(() => ({ content: 'yes' }))
+  const ask = (from: Invocation, id: string, work: () => Promise<void>) =>
+    from.runTool({ id, name: 'ask', arguments: '{}' }, async () => {
+      await work()
+      return { content: 'yes', isError: false }
+    })
+  const swarm = program(async (_task, { invoke, signal }) => {
+    const lead = invoke('lead')
+    await gateway.call(lead.policy(), [{ role: 'user', content: 'Go on.' }], signal)
+    // Both are under way at once.
+    const places = ['0.0.0', '0.0.1']
+    const bothWork = Promise.withResolvers<void>()
+    let working = 0
+    await Promise.all(
+      places.map((place, number) =>
+        ask(lead, `call-${number}`, async () => {
+          const reader = invoke('reader', { place, startedBy: [{ trajectory: lead.id, toolCall: `call-${number}` }] })
+          if (++working === places.length) bothWork.resolve()
+          await bothWork.promise
+          await (await reader.tools()).call({ id: `read-${number}`, name: 'echo', arguments: {} }, signal)
+          reader.end(true)
+        }),
+      ),
+    )
+    lead.end(true)
+    invoke('lead', { place: '2', startedBy: [{ trajectory: lead.id, toolCall: null }] })
+    return { answer: 'yes', messages: [] }
+  }, ['lead', 'reader'].map(agentWithTools))
+  await runnerOf({ gateway, program: swarm }).run(rolloutRequest('a'), never)
+  const reader = ['      execute_tool ask', '        invoke_agent reader', '          execute_tool echo']
+  expect(tree()).toEqual([
+    'rollout',
+    '  invoke_agent lead, reader',
+    '    invoke_agent lead',
+    ...reader,
+    ...reader,
+    '    invoke_agent lead',
+    '  reward exact',
+  ])
+  const spans = exporter.getFinishedSpans()
+  const idsOf = (name: string) =>
+    spans
+      .filter((span) => span.name === name)
+      .map(({ attributes }) => [attributes['gen_ai.agent.id'], attributes['aworld_train.answered']])
+      .sort()
+  expect(idsOf('invoke_agent reader')).toEqual([
+    ['reader:lead.0.0', true],
+    ['reader:lead.0.1', true],
+  ])
+  // The second one was never said to have ended; it ends with the attempt.
+  expect(idsOf('invoke_agent lead')).toEqual([
+    ['lead', true],
+    ['lead:2', false],
+  ])
+  const parentOf = new Map(spans.map((span) => [span.spanContext().spanId, span]))
+  for (const span of spans.filter(({ name }) => name === 'execute_tool echo'))
+    expect(parentOf.get(span.parentSpanContext!.spanId)!.attributes['gen_ai.agent.id']).toBe(span.attributes['gen_ai.agent.id'])
+})
+
+test('a second invocation of the only agent has a span of its own', async () => {
+  const gateway = memoryGateway(() => ({ content: 'yes' }))
+  const twice = program(async (_task, { invoke, signal }) => {
+    const first = invoke('agent')
+    await gateway.call(first.policy(), [{ role: 'user', content: 'Go on.' }], signal)
+    await (await first.tools()).call({ id: 'a', name: 'echo', arguments: {} }, signal)
+    const second = invoke('agent', { place: '2' })
+    await (await second.tools()).call({ id: 'b', name: 'echo', arguments: {} }, signal)
+    return { answer: 'yes', messages: [] }
+  })
+  await runnerOf({ gateway, program: twice }).run(rolloutRequest('a'), never)
+  expect(tree()).toEqual([
+    'rollout',
+    '  invoke_agent agent',
+    '    execute_tool echo',
+    '    invoke_agent agent',
+    '      execute_tool echo',
     '  reward exact',
   ])
 })

@@ -10,8 +10,8 @@ import {
 } from '@aworld-train/core'
 import { type Attributes, context, INVALID_SPAN_CONTEXT, isSpanContextValid, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
 
-// Each rollout is a trace. The rollout's span holds its attempts and the reward; an attempt's span holds its tool calls and the gateway's
-// model calls. Attributes follow the semantic conventions for generative AI (github.com/open-telemetry/semantic-conventions-genai) and,
+// Each rollout is a trace. The rollout's span holds its attempts and the reward; an attempt's span holds its invocations, their tool calls
+// and the gateway's model calls. An attempt of one agent has a span for the invocations that follow the first, which is the attempt. Attributes follow the semantic conventions for generative AI (github.com/open-telemetry/semantic-conventions-genai) and,
 // where these have none, are our own. No span holds messages, arguments, results or answers.
 
 const tracer = () => trace.getTracer('@aworld-train/rollout')
@@ -56,6 +56,7 @@ export function startAttemptSpan({ rollout, key, attempt, agents }: AttemptSpanO
     'gen_ai.operation.name': 'invoke_agent',
     'gen_ai.provider.name': 'aworld-train',
     'gen_ai.agent.name': names,
+    ...(agents.length === 1 && { 'gen_ai.agent.id': names }),
     'gen_ai.conversation.id': key,
     'aworld_train.rollout': key,
     'aworld_train.attempt': attempt,
@@ -83,8 +84,24 @@ export function endAttemptSpan(span: Span, { trajectories, toolCalls, stopReason
   span.end()
 }
 
+/** Starts the span of an invocation; `id` is that of its trajectory. */
+export const startInvocationSpan = (parent: Span, { id, agent }: { readonly id: string; readonly agent: string }): Span =>
+  startChild(parent, `invoke_agent ${agent}`, {
+    'gen_ai.operation.name': 'invoke_agent',
+    'gen_ai.provider.name': 'aworld-train',
+    'gen_ai.agent.name': agent,
+    'gen_ai.agent.id': id,
+  })
+
+export function endInvocationSpan(span: Span, answered: boolean): void {
+  span.setAttribute('aworld_train.answered', answered)
+  span.end()
+}
+
 export interface ToolSpanOptions {
   readonly agent: string
+  /** Id of the invocation. */
+  readonly trajectory: string
   /** The model's id for the call. */
   readonly id: string | undefined
   readonly name: string
@@ -92,14 +109,15 @@ export interface ToolSpanOptions {
 
 /** Runs a tool call in a span. Spans that the tool starts are its children if the application keeps track of contexts. */
 export async function inToolSpan<Result extends { readonly isError: boolean }>(
-  attempt: Span,
-  { agent, id, name }: ToolSpanOptions,
+  parent: Span,
+  { agent, trajectory, id, name }: ToolSpanOptions,
   run: () => Promise<Result>,
 ): Promise<Result> {
-  const span = startChild(attempt, `execute_tool ${name}`, {
+  const span = startChild(parent, `execute_tool ${name}`, {
     'gen_ai.operation.name': 'execute_tool',
     'gen_ai.tool.name': name,
     'gen_ai.agent.name': agent,
+    'gen_ai.agent.id': trajectory,
     ...(id !== undefined && { 'gen_ai.tool.call.id': id }),
   })
   try {
