@@ -156,11 +156,11 @@ it('does by a key that is pressed while a page is being read what it says, once 
   await dashboard.close()
 })
 
-it('compares the tokens of the agent that the address names', async () => {
+it('compares the tokens of the invocation that the address names', async () => {
   const dashboard = await openDashboard({ runs: [saved.path] })
   const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
-  const at = () => new URLSearchParams(new URL(page.url()).hash.split('?')[1]).get('agent')
+  const at = () => new URLSearchParams(new URL(page.url()).hash.split('?')[1]).get('invocation')
   const helper = nameWith('helper', hostile)
   const chosen = page.locator('.chips [aria-pressed=true]')
   await visit(watched, `#/${saved.id}/compare/train/1/0/0?with=train%2F1%2F0%2F1`)

@@ -7,6 +7,7 @@ import { align, sharedPrefix } from './align.ts'
 import { client, isAnswered, useLoaded } from './data.ts'
 import { clip, fixed, integer, points, probability, stepName, visible } from './format.ts'
 import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
+import { mainInvocation } from './lanes.ts'
 import { filter, go, hrefs, route } from './route.ts'
 import { surprise, type Token, tokensOf } from './token-stream.ts'
 import { Advantage, Dot, Dots, InvocationChoice, Section, useKeys } from './ui.tsx'
@@ -171,7 +172,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
   const all = [left, right].flatMap(({ trace }) => trace?.invocations ?? [])
   const invocations = [...new Map(all.map((each) => [each.id, each])).values()]
   const wanted = route.value.query.get('invocation')
-  const invocation = invocations.find(({ id }) => id === wanted) ?? invocations.find(({ trainable }) => trainable) ?? invocations[0]
+  const invocation = invocations.find(({ id }) => id === wanted) ?? mainInvocation(invocations)
   const id = invocation?.id ?? ''
   const beside = (one: string, other: string) => hrefs.compare(one, other, id === wanted ? { invocation: id } : {})
   const turn = (by: number) => {

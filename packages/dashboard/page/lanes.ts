@@ -53,6 +53,10 @@ export function lanesOf(invocations: readonly InvocationTrace[], start: number, 
   })
 }
 
+/** The invocation whose tokens are shown if none is chosen. */
+export const mainInvocation = (invocations: readonly InvocationTrace[]): InvocationTrace | undefined =>
+  invocations.find(({ trainable }) => trainable) ?? invocations[0]
+
 /** Most of these that are under way at the same time. */
 export function mostAtOnce(spans: readonly { readonly at: number; readonly ms: number }[]): number {
   // Of two changes at one time, the end comes first.

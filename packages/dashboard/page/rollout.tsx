@@ -7,7 +7,7 @@ import { Talk } from './conversation.tsx'
 import { fixed, integer, points, prose, visible } from './format.ts'
 import { Samples } from './groups.tsx'
 import { partnerOf } from './groups-of.ts'
-import { lanesOf } from './lanes.ts'
+import { lanesOf, mainInvocation } from './lanes.ts'
 import { filter, go, hrefs, route } from './route.ts'
 import { Invocations, Timeline, TimeParts } from './timeline.tsx'
 import { Advantage, Chips, Dot, Facts, Section, useKeys } from './ui.tsx'
@@ -51,7 +51,7 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
   useEffect(() => {
     if (chosen !== null && isThere) document.querySelector(`[data-call="${CSS.escape(chosen)}"]`)?.scrollIntoView({ block: 'nearest' })
   }, [chosen, isThere])
-  const tokens = hrefs.tokens(rollout, wanted !== null && shown?.id === wanted && invocations.length > 1 ? { invocation: wanted } : {})
+  const tokens = hrefs.tokens(rollout, shown && shown !== mainInvocation(invocations) ? { invocation: shown.id } : {})
   const keys = {
     j: () => move(1),
     k: () => move(-1),

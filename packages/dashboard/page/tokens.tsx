@@ -6,6 +6,7 @@ import { Absent, Head } from './absent.tsx'
 import { leastOfBins } from './bins.ts'
 import { brief, clip, fixed, integer, probability, signed, visible } from './format.ts'
 import { partnerOf } from './groups-of.ts'
+import { mainInvocation } from './lanes.ts'
 import { filter, go, hrefs, route } from './route.ts'
 import { Stream } from './stream.tsx'
 import { type Colouring, colourings, leastLikely, legends, type Token, tokensOf, toneOf } from './token-stream.ts'
@@ -91,7 +92,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
   const { trace, group, error: problem, isRead } = useRollout(rollout, summary)
   const invocations = trace?.invocations ?? []
   const wantedId = query.get('invocation')
-  const invocation = invocations.find(({ id }) => id === wantedId) ?? invocations.find(({ trainable }) => trainable) ?? invocations[0]
+  const invocation = invocations.find(({ id }) => id === wantedId) ?? mainInvocation(invocations)
   const tokens = trace && invocation ? tokensOf(trace, invocation) : []
   const ofTurn = query.get('turn')
   const wanted = query.get('at')

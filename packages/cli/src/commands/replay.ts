@@ -1,4 +1,4 @@
-import { describeFailure, type Episode, messageModels, TrainError, tokenReport } from '@aworld-train/core'
+import { describeFailure, type Episode, invocationTree, messageModels, TrainError, tokenReport } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import { createReward, readRunData } from '@aworld-train/training'
 import { z } from 'zod'
@@ -39,7 +39,7 @@ export const replay = defineCommand({
         shown += 1
         process.stdout.write(`${episode.rollout}  attempt ${episode.attempt}  task ${episode.taskId}  ${episode.stopReason}\n`)
         const text =
-          episode.trajectories.length > 1
+          invocationTree(episode.trajectories).length > 1
             ? renderInvocations(episode, columns)
             : renderEpisode({ ...episode, models: messageModels(episode), columns })
         process.stdout.write(`${text}\n`)

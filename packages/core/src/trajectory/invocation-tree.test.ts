@@ -48,9 +48,11 @@ test('one that took over answers is beside those that gave them', () => {
   ).toEqual(['a', 'b', 'c', '  h:c.0.0', '  i', 'c:2'])
 })
 
-test('one that never worked is last', () => {
-  const silent = { ...invocation('a', [0, 1]), timing: null, turns: [] }
-  expect(drawn([silent, invocation('b', [5, 9])])).toEqual(['b', 'a'])
+test('one that was started and never worked is last, and an agent that was never started is left out', () => {
+  const silent = { ...invocation('a', [0, 1], tookOver('b')), timing: null, turns: [] }
+  const unused = { ...silent, id: 'c', startedBy: [] }
+  expect(drawn([unused, silent, invocation('b', [5, 9])])).toEqual(['b', 'a'])
+  expect(drawn([unused])).toEqual(['c'])
 })
 
 test('records that name a stranger, each other or themselves leave no invocation out', () => {

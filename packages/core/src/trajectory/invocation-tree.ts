@@ -9,11 +9,14 @@ export interface PlacedInvocation<Invocation> {
 
 /**
  * The invocations of an episode as a tree in reading order: below each one those that its tool calls asked for, in the order of the calls.
- * One that took over an answer is beside the one that gave it. What has no order by calls has that of its beginning.
+ * One that took over an answer is beside the one that gave it. What has no order by calls has that of its beginning. Agents that were never
+ * started are left out, unless none was.
  */
 export function invocationTree<Invocation extends Omit<Trajectory, 'version'>>(
-  invocations: readonly Invocation[],
+  trajectories: readonly Invocation[],
 ): PlacedInvocation<Invocation>[] {
+  const started = trajectories.filter(({ turns, timing, startedBy }) => turns.length > 0 || timing !== null || startedBy.length > 0)
+  const invocations = started.length > 0 ? started : trajectories
   const byId = new Map(invocations.map((invocation) => [invocation.id, invocation]))
   const startOf = ({ startedBy }: Invocation) => startedBy.find(({ trajectory }) => byId.has(trajectory))
   const callerOf = (invocation: Invocation): Invocation | undefined => {
