@@ -7,7 +7,7 @@ import { type EpisodeBounds, toStayWithin } from './to-stay-within.ts'
 
 export { type EvaluateOptions, type EvaluationWithEpisodes, evaluate } from './evaluate.ts'
 export { type OnceTraining, type RunOnceOptions, runOnce } from './run-once.ts'
-export type { ScriptedAnswer } from './scripted-policy.ts'
+export type { Script, ScriptedAnswer } from './scripted-policy.ts'
 export type { ComparedReport, EpisodeBounds, ExpectedReward }
 
 /** Matchers that the import of this module adds to Vitest's `expect`. */

@@ -23,16 +23,16 @@ import { openStage } from '../local/stage.ts'
 import { localPolicy } from '../policies/local-policy.ts'
 import { trainerSections } from '../policies/trainer-sections.ts'
 import type { TrainingDefinition } from '../training-definition.ts'
-import { createScriptedPolicy, type ScriptedAnswer } from './scripted-policy.ts'
+import { createScriptedPolicy, type Script } from './scripted-policy.ts'
 
 export interface RunOnceOptions {
   /** A row of a dataset, with a prompt and, for the reward, an answer; or the prompt alone. */
   readonly task: string | Readonly<Record<string, unknown>>
   /**
-   * Answers of the policy, one for each of its calls, that replace a model. Their tokens are those of the configured model folder; without
+   * Answers of the policy that replace a model: a list, or one for each agent. Their tokens are those of the configured model folder; without
    * one, each byte is a token. Limits of tokens do not cut a script.
    */
-  readonly script?: readonly ScriptedAnswer[] | undefined
+  readonly script?: Script | undefined
   /** Folder of the model to sample. Default: the configured one. */
   readonly model?: string | undefined
   /** Number of the rollout among those of its task, which selects other random numbers. Default 0. */
@@ -78,7 +78,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
   const common = { store: createRecord(), onEvent }
   if (script) {
     const directory = stack.adopt(await mkdtemp(join(tmpdir(), 'aworld-train-script-')), (each) => rm(each, { recursive: true }))
-    const policy = await createScriptedPolicy({ model: config.model, script, directory })
+    const policy = await createScriptedPolicy({ model: config.model, script, agents: program.agents.map(({ name }) => name), directory })
     const gateway = await openPolicyGateway(stack, {
       policy: { ...policy, ...routeSettings(config), maxPromptBytes: null },
       name: policy.engine.model.name,
