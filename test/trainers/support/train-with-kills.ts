@@ -8,18 +8,27 @@ import { readRun } from '@aworld-train/store'
 import { expect } from 'vitest'
 import { repository } from '../../support/run-cli.ts'
 
-/** The main example with another place for its agents, in a project of its own. */
-export async function makeProject(project: string, executor: object, steps: number): Promise<string> {
+export interface ProjectOptions {
+  /** Folder in `examples`. Default: the main example. */
+  readonly example?: string
+  /** Stands over the example's configuration. */
+  readonly changes?: object
+  readonly config?: Readonly<Record<string, unknown>>
+}
+
+/** An example with another place for its agents, in a project of its own. */
+export async function makeProject(project: string, executor: object, steps: number, options: ProjectOptions = {}): Promise<string> {
+  const { changes = {}, config = {} } = options
   await mkdir(project)
   await symlink(join(repository, 'node_modules'), join(project, 'node_modules'))
-  const example = join(repository, 'examples/periodic-table')
+  const example = join(repository, 'examples', options.example ?? 'periodic-table')
   await writeFile(
     join(project, 'aworld-train.config.ts'),
     `import definition from ${JSON.stringify(`${example}/aworld-train.config.ts`)}
 const { config, ...rest } = definition
-const training = { ...config.training, steps: ${steps} }
+const training = { ...config.training, ...${JSON.stringify(config['training'] ?? {})}, steps: ${steps} }
 const evaluation = { ...config.evaluation, before: false, greedy: false }
-export default { ...rest, baseDirectory: ${JSON.stringify(example)}, runPath: ${JSON.stringify(join(project, 'runs'))}, config: { ...config, training, evaluation, executor: ${JSON.stringify(executor)} } }
+export default { ...rest, baseDirectory: ${JSON.stringify(example)}, runPath: ${JSON.stringify(join(project, 'runs'))}, ...${JSON.stringify(changes)}, config: { ...config, ...${JSON.stringify(config)}, training, evaluation, executor: ${JSON.stringify(executor)} } }
 `,
   )
   return project
@@ -83,5 +92,5 @@ export async function trainWithKills(project: string, { kills, stepsBetween }: W
   }
   const attempts = rows.filter(({ attempt }) => attempt > 0).length
   run.close()
-  return { result, report, killed, attempts, output }
+  return { path, result, report, killed, attempts, output }
 }

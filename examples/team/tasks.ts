@@ -1,0 +1,52 @@
+import { createRandom } from '../terminal/random.ts'
+
+export const cities = ['Accra', 'Berne', 'Cairo', 'Hanoi', 'Kyoto', 'Lima', 'Oslo', 'Quito']
+export const words = ['calm', 'cloud', 'dew', 'fog', 'frost', 'hail', 'haze', 'mist', 'rain', 'snow', 'sun', 'wind']
+export const numbers = Array.from({ length: 20 }, (_, index) => index + 1)
+export const sums = Array.from({ length: 4 * numbers.length }, (_, index) => String(index + 1))
+
+export type Random = () => number
+export const pick = <Item>(random: Random, items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item
+
+/** Two to four different cities. */
+export function pickCities(random: Random): string[] {
+  const count = pick(random, [2, 3, 4])
+  const picked = new Set<string>()
+  while (picked.size < count) picked.add(pick(random, cities))
+  return [...picked]
+}
+
+export const questionOf = (asked: readonly string[]) => `Add the numbers of ${asked.join(', ')}`
+
+/** A page of words, with the number somewhere among them. */
+export function pageOf(random: Random, number: number): string {
+  const page = Array.from({ length: 12 }, () => pick(random, words))
+  page.push(String(number))
+  return page.join(' ')
+}
+
+export type TeamTask = {
+  readonly id: string
+  readonly prompt: string
+  readonly answer: string
+  readonly data_source: string
+  readonly extra_info: { readonly kind: string }
+  /** What the reader's tool finds: numbers of this task alone, so that none can be learned by heart. */
+  readonly data: { readonly pages: Readonly<Record<string, string>> }
+}
+
+/** Tasks over random numbers, the same for the same seed. */
+export function makeTasks(count: number, seed: number): TeamTask[] {
+  const random = createRandom(seed)
+  return Array.from({ length: count }, (_, index) => {
+    const asked = pickCities(random).map((city) => [city, pick(random, numbers)] as const)
+    return {
+      id: `team-${seed}-${index}`,
+      prompt: questionOf(asked.map(([city]) => city)),
+      answer: String(asked.reduce((sum, [, number]) => sum + number, 0)),
+      data_source: 'team',
+      extra_info: { kind: `${asked.length} pages` },
+      data: { pages: Object.fromEntries(asked.map(([city, number]) => [city, pageOf(random, number)])) },
+    }
+  })
+}

@@ -1,0 +1,113 @@
+// A lead that asks several readers at once, trained from a model that has just learned to form calls.
+import { createHash } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Episode, Trajectory } from '@aworld-train/core'
+import { readRun } from '@aworld-train/store'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { warmUp } from '../../../examples/team/warm-up.ts'
+import { repository } from '../../support/run-cli.ts'
+import { makeProject, trainWithKills, type WorkerKills } from '../support/train-with-kills.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'aworld-train-team-'))
+  const { signal } = new AbortController()
+  await warmUp({ directory: join(folder, 'model'), seed: 1, simd: 'plain', threads: 2, signal, onProgress: () => {} }, 100)
+  await writeFile(
+    join(folder, 'delayed.ts'),
+    `import { setTimeout } from 'node:timers/promises'
+import { lead, reader } from ${JSON.stringify(join(repository, 'examples/team/agents.ts'))}
+const wait = () => setTimeout(Math.random() * 20)
+for (const agent of [lead, reader]) Object.assign(agent, { hooks: [{ beforeModel: wait, beforeTool: wait }] })
+export { lead }
+`,
+  )
+  // A score that even a poor policy varies in, so that every step changes the weights.
+  await writeFile(join(folder, 'reward.ts'), 'export const lastDigit = (source: string, answer: string) => Number(answer.at(-1)) || 0\n')
+})
+afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
+
+interface Place {
+  readonly steps: number
+  readonly threads: number
+  readonly delayed?: boolean
+  readonly executor?: object
+  readonly kills?: WorkerKills
+}
+
+/** Trains the team. Resolves to what depends on the seed alone, and the run. */
+async function train(name: string, { steps, threads, delayed = false, executor = {}, kills }: Place) {
+  const project = await makeProject(join(folder, name), executor, steps, {
+    example: 'team',
+    changes: { rewardFunc: `${folder}/reward.ts#lastDigit`, ...(delayed && { agent: `${folder}/delayed.ts#lead` }) },
+    config: {
+      model: { path: join(folder, 'model') },
+      engine: { threads },
+      training: { promptsPerStep: 4, samplesPerPrompt: 4 },
+      concurrency: 16,
+    },
+  })
+  const { path, result, report, killed, attempts } = await trainWithKills(project, kills)
+  const checkpoint = join(path, report.checkpoints.at(-1)!)
+  const files = (await readdir(checkpoint)).filter((file) => file.endsWith('.safetensors'))
+  const hashes = await Promise.all(
+    files.map(async (file) => [
+      file,
+      createHash('sha256')
+        .update(await readFile(join(checkpoint, file)))
+        .digest('hex'),
+    ]),
+  )
+  const run = readRun(path)
+  const episodes = [...run.episodes({ split: 'train' })].toSorted((a, b) => (a.rollout < b.rollout ? -1 : 1))
+  run.close()
+  expect(report.ledger).toMatchObject({ unexplained: 0 })
+  return { same: { ...result, hashes, episodes: episodes.map(timeless) }, episodes, killed, attempts }
+}
+
+// Times, what a cache had, and which attempt it was: chance decides them.
+const ofChance = new Set(['timing', 'firstTokenAt', 'usage', 'attempt'])
+
+/** An episode without what chance decides. The ids of calls begin with a digest of the attempt. */
+const timeless = (episode: Episode) =>
+  JSON.stringify(episode, (key, value) => {
+    if (ofChance.has(key)) return undefined
+    return ArrayBuffer.isView(value) ? [...(value as Int32Array)] : value
+  }).replaceAll(/call_[0-9a-f]{12}_/g, 'call_')
+
+/** Share of the calls after the first of a trajectory that found their whole parent in the cache; its last token was never read. */
+function wholeParents(trajectories: readonly Trajectory[]): number {
+  const found = trajectories.flatMap(({ turns }) =>
+    turns.flatMap(({ parent, usage }) => {
+      const before = parent === null ? undefined : turns.find(({ index }) => index === parent)
+      return before ? [usage.cachedTokens >= before.promptTokenIds.length + before.completionTokenIds.length - 1] : []
+    }),
+  )
+  expect(found.length).toBeGreaterThan(50)
+  return found.filter(Boolean).length / found.length
+}
+
+it('agents at work at once learn the same from the same seed: with other threads, delays and workers, some of them killed', {
+  tags: 'quick',
+}, async () => {
+  const { same, episodes } = await train('here', { steps: 3, threads: 1 })
+  expect(new Set(same.losses).size).toBe(3)
+  const readers = episodes.flatMap(({ trajectories }) => trajectories.filter(({ startedBy }) => startedBy.length > 0))
+  expect(episodes.some(({ trajectories }) => trajectories.length > 3)).toBe(true)
+  expect(wholeParents(readers)).toBeGreaterThanOrEqual(0.9)
+
+  const kills = { kills: 2, stepsBetween: 1 }
+  const away = await train('away', { steps: 3, threads: 2, delayed: true, executor: { workerNum: 2, slots: 8 }, kills })
+  expect(away.killed).toBe(2)
+  expect(away.same).toEqual(same)
+})
+
+it('twenty kills of workers and eight threads change nothing', async () => {
+  const { same } = await train('here-in-full', { steps: 22, threads: 8 })
+  const kills = { kills: 20, stepsBetween: 1 }
+  const away = await train('away-in-full', { steps: 22, threads: 2, delayed: true, executor: { workerNum: 2, slots: 8 }, kills })
+  expect([away.killed, away.attempts > 0]).toEqual([20, true])
+  expect(away.same).toEqual(same)
+})
