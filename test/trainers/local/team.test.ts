@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { Episode, Trajectory } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { makeTasks } from '../../../examples/team/tasks.ts'
 import { warmUp } from '../../../examples/team/warm-up.ts'
 import { repository } from '../../support/run-cli.ts'
 import { makeProject, trainWithKills, type WorkerKills } from '../support/train-with-kills.ts'
@@ -41,12 +42,17 @@ interface Place {
 async function train(name: string, { steps, threads, delayed = false, executor = {}, kills }: Place) {
   const project = await makeProject(join(folder, name), executor, steps, {
     example: 'team',
-    changes: { rewardFunc: `${folder}/reward.ts#lastDigit`, ...(delayed && { agent: `${folder}/delayed.ts#lead` }) },
+    changes: {
+      rewardFunc: `${folder}/reward.ts#lastDigit`,
+      testDataset: makeTasks(8, 2),
+      ...(delayed && { agent: `${folder}/delayed.ts#lead` }),
+    },
     config: {
       model: { path: join(folder, 'model') },
       engine: { threads },
       training: { promptsPerStep: 4, samplesPerPrompt: 4 },
-      concurrency: 16,
+      // The cache has one row for each rollout that may run, and invocations are more than rollouts.
+      concurrency: 128,
     },
   })
   const { path, result, report, killed, attempts } = await trainWithKills(project, kills)
