@@ -133,7 +133,7 @@ export interface PlanInputs {
 }
 
 export interface PlanOptions {
-  /** Has the framework itself check its start, which takes the time of its imports. */
+  /** Has the framework itself check its start, even if that takes the time of its imports. No plan follows. */
   readonly validate?: boolean | undefined
   readonly signal?: AbortSignal | undefined
 }

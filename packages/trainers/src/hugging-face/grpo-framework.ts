@@ -1,5 +1,4 @@
 import { type KeyTree, numberAt } from '@aworld-train/training'
-import type { ConfigurationAnswer } from '../shared/process/ask-configuration.ts'
 
 /** A framework whose keys are those of transformers' TrainingArguments and of a GRPOConfig, with its differences. */
 export interface GrpoFramework {
@@ -23,10 +22,11 @@ export interface GrpoFramework {
   complete?(fields: KeyTree): KeyTree
   /** Notes on effects of its fields that a user may not expect. `parts` is the number of updates of one pass over a batch. */
   notesOf?(fields: KeyTree, parts: number): readonly string[]
-  /** Has the installed classes read a configuration. */
-  ask(question: GrpoQuestion, options: { readonly python: string; readonly signal?: AbortSignal | undefined }): Promise<ConfigurationAnswer>
+  /** Variables of the Python that has the installed classes read a configuration. */
+  variables?(): Readonly<Record<string, string>>
 }
 
+/** A configuration for the installed classes to read. */
 export interface GrpoQuestion {
   readonly configuration: KeyTree
   readonly section: KeyTree | null
@@ -35,6 +35,10 @@ export interface GrpoQuestion {
   /** Keys of ours that an unknown key may be meant for. */
   readonly names?: readonly string[] | undefined
 }
+
+/** The question as the framework's module of the bridge reads it: its section stands under the name that it has. */
+export const toQuestion = ({ section: name }: GrpoFramework, { section, ...question }: GrpoQuestion): object =>
+  name === null ? question : { ...question, [name]: section }
 
 /** Prompts of one generation of rollouts, and the number of updates that train it. */
 export function generationOf(

@@ -1,9 +1,11 @@
+import { existsSync } from 'node:fs'
+import { isAbsolute } from 'node:path'
 import type { PlanInputs, PlanOptions, TrainerData } from '@aworld-train/core'
 import { type KeyTree, numberAt } from '@aworld-train/training'
-import { type ModulePlan, responseTokens, toModulePlan } from '../shared/training/module-config.ts'
+import { checkFields, type ModulePlan, responseTokens, toModulePlan } from '../shared/training/module-config.ts'
 import { drawnOrder, writePlanFiles } from '../shared/training/write-plan-files.ts'
-import { type GrpoFramework, generationOf } from './grpo-framework.ts'
-import type { GrpoConfig } from './read-grpo-config.ts'
+import { type GrpoFramework, generationOf, toQuestion } from './grpo-framework.ts'
+import { type GrpoConfig, modelOf } from './read-grpo-config.ts'
 
 /** The plan that the framework's module of the bridge is started with. That module defines its shape. */
 export interface GrpoPlan extends ModulePlan {
@@ -11,12 +13,7 @@ export interface GrpoPlan extends ModulePlan {
 }
 
 /** Plans a start. Fields that the user left out follow from the model, the data or this run, each with a note. */
-export async function planGrpo(
-  config: GrpoConfig,
-  run: PlanInputs,
-  { validate = false, signal }: PlanOptions,
-  framework: GrpoFramework,
-): Promise<GrpoPlan> {
+export async function planGrpo(config: GrpoConfig, run: PlanInputs, options: PlanOptions, framework: GrpoFramework): Promise<GrpoPlan> {
   const { settings, section, stratify } = config
   const { title, shuffleKey } = framework
   const notes: string[] = []
@@ -43,7 +40,9 @@ export async function planGrpo(
     fill('save_steps', Math.ceil(10 * updates), 'a checkpoint every ten batches of rollouts')
   fill('seed', settings.seed, 'our seed')
   if (stratify !== null) fields[shuffleKey] = false
-  const question = { configuration: fields, section, model: run.model ?? config.names.model }
+  const named = modelOf(config.directory, run.model ?? config.names.model)
+  // Before the warm-up there is no model to ask about.
+  const model = named !== null && isAbsolute(named) && !existsSync(named) ? null : named
   const plan = toModulePlan({
     title,
     config,
@@ -53,7 +52,7 @@ export async function planGrpo(
     steps,
     promptsPerBatch: prompts,
     seed: Number(fields['seed']),
-    answer: validate && run.python ? await framework.ask(question, { python: run.python, signal }) : null,
+    answer: await checkFields(config, toQuestion(framework, { configuration: fields, section, model }), options),
     notes,
     problems: [],
   })

@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { ReadConfigOptions } from '@aworld-train/core'
 import { isTree, type KeyTree, ownKeysOf, readOwnConfig, readTrainerSource, setAt } from '@aworld-train/training'
+import { createConfigurationReader } from '../shared/process/configuration-reader.ts'
 import { type ModuleConfig, ModuleSettings, toModuleConfig } from '../shared/training/module-config.ts'
-import { type GrpoFramework, generationOf } from './grpo-framework.ts'
+import { type GrpoFramework, generationOf, toQuestion } from './grpo-framework.ts'
 import { renderGrpoTerms } from './grpo-terms.ts'
 
 const ownKeys = ownKeysOf(ModuleSettings)
@@ -47,6 +48,7 @@ export async function readGrpoConfig(source: unknown, options: ReadConfigOptions
         ]
       : []
   const python = (await findPython?.(own.settings.python)) ?? null
+  const reader = python === null ? null : createConfigurationReader({ python, name, title, variables: framework.variables?.() })
   const question = {
     configuration: fields,
     section: isTree(section) ? section : null,
@@ -59,7 +61,8 @@ export async function readGrpoConfig(source: unknown, options: ReadConfigOptions
     own,
     fields,
     responseLength: 'max_completion_length',
-    answer: python === null ? null : await framework.ask(question, { python, signal }),
+    reader,
+    answer: reader && (await reader.read(toQuestion(framework, question), signal)),
     identity: framework.section === null ? [] : [question.section],
     notes: [...counted, ...rendered.notes],
     problems: rendered.problems,
@@ -68,7 +71,7 @@ export async function readGrpoConfig(source: unknown, options: ReadConfigOptions
 }
 
 /** The path of a model's folder, or a name on a hub as it is. */
-function modelOf(directory: string, model: string | null): string | null {
+export function modelOf(directory: string, model: string | null): string | null {
   const folder = model && resolve(directory, model)
   return folder && existsSync(folder) ? folder : model
 }

@@ -1,26 +1,19 @@
-import type { MachineCheck, MachineOptions, TrainerPlan } from '@aworld-train/core'
+import type { MachineCheck, MachineOptions } from '@aworld-train/core'
 import { firstGpu } from '../hugging-face/first-gpu.ts'
 import type { GrpoPlan } from '../hugging-face/plan-grpo.ts'
 import { probeGpuDriver } from '../shared/environment/probe-gpu-driver.ts'
-import { checkTorch } from '../shared/training/check-torch.ts'
-import { trlFramework } from './config/trl-config.ts'
+import { type CheckMachineOptions, checkTorch } from '../shared/training/check-torch.ts'
 import { trlPython } from './python/trl-python.ts'
 
 /** Checks that there is a GPU if vLLM samples, and a torch that uses it, and that TRL and the bridge can be imported. */
-export const checkMachine = ({
-  plan,
-  python,
-  env,
-  signal,
-}: MachineOptions & { readonly plan: TrainerPlan | null; readonly python: string | null }): AsyncGenerator<MachineCheck> =>
+export const checkMachine = (options: CheckMachineOptions): AsyncGenerator<MachineCheck> =>
   checkTorch({
+    ...options,
     framework: trlPython,
     title: 'TRL',
-    ask: (interpreter) => trlFramework.ask({ configuration: {}, section: null, model: null }, { python: interpreter, signal }),
-    lacks: async () => (plan === null ? [] : await lacks(plan as GrpoPlan, { env, signal })),
-    python,
-    env: { ...env, CUDA_VISIBLE_DEVICES: firstGpu(env) },
-    signal,
+    least: { configuration: {} },
+    lacks: async () => (options.plan === null ? [] : await lacks(options.plan as GrpoPlan, options)),
+    env: { ...options.env, CUDA_VISIBLE_DEVICES: firstGpu(options.env) },
   })
 
 /** Requires a GPU if vLLM samples, because TRL pushes weights to vLLM by NCCL. */

@@ -1,10 +1,11 @@
-"""Trains with AReaL: ``python -m aworld_train_bridge.areal PLAN --metrics FILE``, or checks a configuration: ``… PLAN --check``.
+"""Trains with AReaL: ``python -m aworld_train_bridge.areal PLAN --metrics FILE``, or checks configurations: ``… --check``.
 
 PLAN is a JSON file {model, configuration, tasks: {train, test}, order, evaluation: {samples, temperature, before}, limits:
 {maxPromptTokens, maxResponseTokens}, logprobTolerance, templateArguments, deadlineSeconds, checkpoints, keepCheckpoints, path,
 passes}: `order` lists ids of
 training tasks as they are drawn, and null has AReaL draw them; `path` is the folder that AReaL writes to. FILE gets a line {step, data} a
-step. With ``--check`` only the configuration is read, and the last line on standard output is JSON {version, problems, notes, exact}.
+step. With ``--check`` each line of standard input is JSON {configuration}, and a line on standard output answers it with {version, problems,
+notes, exact}.
 The channel's address comes from AWORLD_TRAIN_*. Rollouts are sampled by the servers of AREAL_LLM_SERVER_ADDRS, else by one of our own.
 """
 

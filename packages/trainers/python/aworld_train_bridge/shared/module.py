@@ -1,4 +1,4 @@
-"""What the modules of frameworks do alike: ``python -m aworld_train_bridge.NAME PLAN --metrics FILE`` trains, ``… PLAN --check`` reads a configuration."""
+"""What the modules of frameworks do alike: ``python -m aworld_train_bridge.NAME PLAN --metrics FILE`` trains, ``… --check`` reads configurations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import difflib
 import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence
@@ -32,24 +33,24 @@ class Checked:
 
 
 def run_module(train: Callable[[Mapping[str, Any], Path], None], check: Callable[[Mapping[str, Any]], Checked]) -> int:
-    """PLAN is a JSON file. FILE gets a line {step, data} a step. With ``--check``, standard output is one line of JSON {version, problems, notes, exact}."""
+    """PLAN is a JSON file. FILE gets a line {step, data} a step. With ``--check``, each line of standard input is a configuration as JSON, and is answered by a line {version, problems, notes, exact}."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("plan", type=Path)
+    parser.add_argument("plan", type=Path, nargs="?")
     parser.add_argument("--metrics", type=Path)
     options = parser.parse_args()
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     # Read when torch is imported. Threads that wait busily take the processor from the agents beside them, and from each other.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    plan = json.loads(options.plan.read_text(encoding="utf8"))
     if not options.check:
-        train(plan, options.metrics)
+        train(json.loads(options.plan.read_text(encoding="utf8")), options.metrics)
         return 0
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # frameworks log to stdout
-    checked = check(plan)
-    problems = [{"key": each.key, "message": each.message} for each in checked.problems]
-    print(json.dumps({"version": checked.version, "problems": problems, "notes": list(checked.notes), "exact": checked.exact}), file=answers, flush=True)
+    for line in sys.stdin:
+        checked = check(json.loads(line))
+        problems = [{"key": each.key, "message": each.message} for each in checked.problems]
+        print(json.dumps({"version": checked.version, "problems": problems, "notes": list(checked.notes), "exact": checked.exact}), file=answers, flush=True)
     return 0
 
 

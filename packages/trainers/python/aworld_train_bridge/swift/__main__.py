@@ -1,10 +1,10 @@
-"""Trains with ms-swift: ``python -m aworld_train_bridge.swift PLAN --metrics FILE``, or checks a configuration: ``… PLAN --check``.
+"""Trains with ms-swift: ``python -m aworld_train_bridge.swift PLAN --metrics FILE``, or checks configurations: ``… --check``.
 
 PLAN is a JSON file {model, configuration, tasks: {train, test}, order, evaluation: {samples, sampling}, maxPromptTokens,
 logprobTolerance, templateArguments, checkpoints}: `configuration` are arguments of `swift rlhf`, `order` lists ids of training
-tasks as they are drawn, and null has all of them drawn by swift. FILE gets a line {step, data} a step. With ``--check`` only
-configuration, model and names are read, which an unknown key may be meant for; one line of JSON on standard output says {version,
-problems, notes, exact}. Without a model, arguments are only looked up by their names. The channel's address comes from AWORLD_TRAIN_*.
+tasks as they are drawn, and null has all of them drawn by swift. FILE gets a line {step, data} a step. With ``--check`` each line of
+standard input is JSON {configuration, model, names}, where an unknown key may be meant for one of the names; a line on standard output
+answers it with {version, problems, notes, exact}. Without a model, arguments are only looked up by their names. The channel's address comes from AWORLD_TRAIN_*.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Trains with TRL: ``python -m aworld_train_bridge.trl PLAN --metrics FILE``, or checks a configuration: ``… PLAN --check``.
+"""Trains with TRL: ``python -m aworld_train_bridge.trl PLAN --metrics FILE``, or checks configurations: ``… --check``.
 
 PLAN is a JSON file {model, configuration, lora, tasks: {train, test}, order, evaluation: {samples, sampling}, maxPromptTokens,
 logprobTolerance, templateArguments, checkpoints}: `order` lists ids of training tasks as they are drawn, and null has all of them
-drawn by TRL. FILE gets a line {step, data} a step. With ``--check`` only configuration and lora are read, and
-names, which an unknown key may be meant for; one line of JSON on standard output says {version, problems, notes, exact}. The
+drawn by TRL. FILE gets a line {step, data} a step. With ``--check`` each line of standard input is JSON {configuration, lora, names},
+where an unknown key may be meant for one of the names; a line on standard output answers it with {version, problems, notes, exact}. The
 channel's address comes from AWORLD_TRAIN_*.
 """
 

@@ -1,11 +1,10 @@
 import type { PlanInputs, PlanOptions } from '@aworld-train/core'
 import { numberAt, setAt, valueAt } from '@aworld-train/training'
-import { responseTokens, toModulePlan } from '../../shared/training/module-config.ts'
+import { checkFields, responseTokens, toModulePlan } from '../../shared/training/module-config.ts'
 import type { ArealConfig, ArealPlan } from './areal-config.ts'
-import { askAreal } from './ask-areal.ts'
 
 /** Plans a start. Keys that the user left out follow from the model, the data or this run, each with a note. */
-export async function planAreal(config: ArealConfig, run: PlanInputs, { validate = false, signal }: PlanOptions = {}): Promise<ArealPlan> {
+export async function planAreal(config: ArealConfig, run: PlanInputs, options: PlanOptions = {}): Promise<ArealPlan> {
   const { settings, warmupSteps, passes } = config
   const notes: string[] = []
   const problems: string[] = []
@@ -49,7 +48,7 @@ export async function planAreal(config: ArealConfig, run: PlanInputs, { validate
       samples: numberAt(fields, 'eval_gconfig.n_samples', samplesPerPrompt),
       temperature: numberAt(fields, 'eval_gconfig.temperature', temperature),
     },
-    answer: validate && run.python ? await askAreal({ configuration: fields }, { python: run.python, signal }) : null,
+    answer: await checkFields(config, { configuration: fields }, options),
     notes,
     problems,
   })

@@ -1,9 +1,9 @@
 import type { ReadConfigOptions } from '@aworld-train/core'
 import { numberAt, ownKeysOf, readOwnConfig, readTrainerSource, setAt, valueAt } from '@aworld-train/training'
+import { createConfigurationReader } from '../../shared/process/configuration-reader.ts'
 import { toModuleConfig } from '../../shared/training/module-config.ts'
 import type { ArealConfig } from './areal-config.ts'
 import { ArealSettings } from './areal-settings.ts'
-import { askAreal } from './ask-areal.ts'
 import { renderGeneralTerms } from './general-terms.ts'
 
 const ownKeys = ownKeysOf(ArealSettings)
@@ -25,6 +25,7 @@ export async function readArealConfig(source: unknown, options: ReadConfigOption
     delete fields['total_train_epochs']
   }
   const python = (await findPython?.(own.settings.python)) ?? null
+  const reader = python === null ? null : createConfigurationReader({ python, name: 'areal', title: 'AReaL' })
   const passes = own.training?.passes ?? 1
   const config = toModuleConfig({
     title: 'AReaL',
@@ -32,7 +33,8 @@ export async function readArealConfig(source: unknown, options: ReadConfigOption
     own,
     fields,
     responseLength: 'gconfig.max_new_tokens',
-    answer: python === null ? null : await askAreal({ configuration: fields }, { python, signal }),
+    reader,
+    answer: reader && (await reader.read({ configuration: fields }, signal)),
     identity: [passes],
     notes: rendered.notes,
     problems: rendered.problems,

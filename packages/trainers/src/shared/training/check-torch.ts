@@ -1,15 +1,22 @@
-import type { MachineCheck, MachineOptions, TrainerPython } from '@aworld-train/core'
+import type { MachineCheck, MachineOptions, TrainerPlan, TrainerPython } from '@aworld-train/core'
 import { inspectPython } from '../environment/inspect-python.ts'
-import type { ConfigurationAnswer } from '../process/ask-configuration.ts'
+import { createConfigurationReader } from '../process/configuration-reader.ts'
 import { toProblem } from './diagnose.ts'
 
-export interface CheckTorchOptions extends Pick<MachineOptions, 'env' | 'signal'> {
+export interface CheckMachineOptions extends Pick<MachineOptions, 'env' | 'signal'> {
+  /** A plan that the framework was imported for; `null` for none. */
+  readonly plan: TrainerPlan | null
   readonly python: string | null
+}
+
+export interface CheckTorchOptions extends CheckMachineOptions {
   readonly framework: TrainerPython
   /** The framework's name, for people. */
   readonly title: string
-  /** Has the framework read a configuration that it accepts. */
-  ask(python: string): Promise<ConfigurationAnswer>
+  /** A configuration that the framework accepts. */
+  readonly least: object
+  /** Variables of a Python that reads a configuration. */
+  readonly variables?: Readonly<Record<string, string>> | undefined
   /** What the machine lacks for a plan. */
   lacks?(): Promise<readonly string[]>
 }
@@ -17,7 +24,8 @@ export interface CheckTorchOptions extends Pick<MachineOptions, 'env' | 'signal'
 /**
  * Checks for `doctor` that torch can be imported and what it trains on, what a plan lacks, and that framework and bridge can be imported.
  */
-export async function* checkTorch({ python, framework, title, ask, lacks, env, signal }: CheckTorchOptions): AsyncGenerator<MachineCheck> {
+export async function* checkTorch(options: CheckTorchOptions): AsyncGenerator<MachineCheck> {
+  const { python, framework, title, plan, least, variables, lacks, env, signal } = options
   if (python === null) return
   try {
     const { torch } = await inspectPython(python, framework, { env, torch: true, signal })
@@ -25,10 +33,17 @@ export async function* checkTorch({ python, framework, title, ask, lacks, env, s
     if (torch?.error) yield { name: 'torch', level: 'problem', message: `torch cannot be imported: ${torch.error}` }
     else yield { name: 'torch', level: 'ok', message: devices ? `trains on ${devices}` : "trains on this machine's processor, in float32" }
     for (const message of (await lacks?.()) ?? []) yield { name: 'machine', level: 'problem', message }
-    const { version, problems } = await ask(python)
+    const { version, problems } = plan?.version ? { version: plan.version, problems: [] } : await readLeast()
     if (problems.length > 0) yield { name: 'imports', level: 'problem', message: problems.join('\n') }
     else yield { name: 'imports', level: 'ok', message: `${title} ${version} and the bridge` }
   } catch (error) {
     yield toProblem(framework.name, error, signal)
+  }
+
+  async function readLeast() {
+    const reader = createConfigurationReader({ python: python as string, name: framework.name, title, variables })
+    const answer = await reader.read(least, signal)
+    reader.close()
+    return answer
   }
 }

@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path'
-import type { PlanInputs, TrainerConfig, TrainerPlan } from '@aworld-train/core'
+import type { PlanInputs, PlanOptions, TrainerConfig, TrainerPlan } from '@aworld-train/core'
 import {
   type InertSettings,
   inertNotes,
@@ -12,7 +12,7 @@ import {
   type TrainerSource,
 } from '@aworld-train/training'
 import { z } from 'zod'
-import type { ConfigurationAnswer } from '../process/ask-configuration.ts'
+import type { ConfigurationAnswer, ConfigurationReader } from '../process/configuration-reader.ts'
 import { contextLengthOf } from './plan-start.ts'
 
 /** Our side of a run with a framework that is a module of the bridge. */
@@ -37,6 +37,8 @@ export interface ModuleConfig<Settings extends ModuleSettings = ModuleSettings> 
   readonly stratify: Stratify | null
   /** Whether sampler and trainer round alike. */
   readonly exact: boolean
+  /** The framework's classes; `null` if no Python with the framework was found. */
+  readonly reader: ConfigurationReader | null
 }
 
 /** The plan that a module of the bridge is started with. */
@@ -62,6 +64,7 @@ export interface ModuleConfigParts<Settings extends ModuleSettings> {
   readonly fields: KeyTree
   /** The framework's key of the longest response. */
   readonly responseLength: string
+  readonly reader: ConfigurationReader | null
   /** `null` if the framework was not asked. */
   readonly answer: ConfigurationAnswer | null
   /** What distinguishes two trainings beside {fields, stratify}. */
@@ -71,7 +74,7 @@ export interface ModuleConfigParts<Settings extends ModuleSettings> {
 }
 
 export function toModuleConfig<Settings extends ModuleSettings>(parts: ModuleConfigParts<Settings>): ModuleConfig<Settings> {
-  const { title, source, own, fields, responseLength, answer, identity, notes, problems } = parts
+  const { title, source, own, fields, responseLength, reader, answer, identity, notes, problems } = parts
   const { directory, where } = source
   const { settings, training } = own
   const { data, reward, model } = settings
@@ -85,6 +88,7 @@ export function toModuleConfig<Settings extends ModuleSettings>(parts: ModuleCon
     fields,
     stratify,
     exact: answer?.exact ?? false,
+    reader,
     version: answer?.version ?? null,
     names: {
       trainFiles: data.trainFiles,
@@ -102,6 +106,22 @@ export function toModuleConfig<Settings extends ModuleSettings>(parts: ModuleCon
       where === null ? problem : `${where}: ${problem}`,
     ),
   }
+}
+
+/**
+ * Has the framework's classes read the fields of a plan, in the Python that has read the configuration. Resolves to `null` without one, and
+ * for a configuration that they have refused.
+ */
+export async function checkFields(
+  { reader, problems }: ModuleConfig,
+  question: object,
+  { validate = false, signal }: PlanOptions,
+): Promise<ConfigurationAnswer | null> {
+  if (reader === null || problems.length > 0) return null
+  const answer = await reader.read(question, signal)
+  // No question follows a validation, and the framework needs the memory of the machine.
+  if (validate) reader.close()
+  return answer
 }
 
 export interface ModulePlanParts {

@@ -1,7 +1,6 @@
 import type { KeyTree } from '@aworld-train/training'
 import { firstGpu } from '../../hugging-face/first-gpu.ts'
 import type { GrpoFramework } from '../../hugging-face/grpo-framework.ts'
-import { askConfiguration } from '../../shared/process/ask-configuration.ts'
 import { swiftVariables } from '../run/swift-variables.ts'
 
 export const swiftFramework: GrpoFramework = {
@@ -15,18 +14,7 @@ export const swiftFramework: GrpoFramework = {
   section: null,
   complete: withBatch,
   notesOf: notesOfParts,
-  // Without a model, arguments are only looked up by their names.
-  ask: ({ configuration, model, names }, { python, signal }) =>
-    askConfiguration(
-      { configuration, model, names },
-      {
-        python,
-        module: 'aworld_train_bridge.swift',
-        title: 'ms-swift',
-        variables: { ...swiftVariables, CUDA_VISIBLE_DEVICES: firstGpu(process.env) },
-        signal,
-      },
-    ),
+  variables: () => ({ ...swiftVariables, CUDA_VISIBLE_DEVICES: firstGpu(process.env) }),
 }
 
 /** swift/rlhf_trainers/grpo_trainer.py, WINDOW_NORMALIZED_LOSS_TYPES, 4.6.0. */

@@ -1,5 +1,4 @@
 import type { GrpoFramework } from '../../hugging-face/grpo-framework.ts'
-import { askConfiguration } from '../../shared/process/ask-configuration.ts'
 
 export const trlFramework: GrpoFramework = {
   name: 'trl',
@@ -11,6 +10,4 @@ export const trlFramework: GrpoFramework = {
   entropyKey: 'entropy_coef',
   leaveOneOut: null,
   section: 'lora',
-  ask: ({ configuration, section, names }, { python, signal }) =>
-    askConfiguration({ configuration, lora: section, names }, { python, module: 'aworld_train_bridge.trl', title: 'TRL', signal }),
 }

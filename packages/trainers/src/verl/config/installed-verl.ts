@@ -1,5 +1,7 @@
+import { tmpdir } from 'node:os'
 import { z } from 'zod'
-import { openComposer } from './composer.ts'
+import { createAnsweringPython } from '../../shared/process/answering-python.ts'
+import { withBridge } from '../../shared/python-package.ts'
 import type { VerlKey } from './verl-key.ts'
 import { formatKey, isGroup } from './verl-keys.ts'
 
@@ -64,8 +66,15 @@ export interface PythonOptions {
 }
 
 /** Has the installed verl read keys. Throws CONFIG_INVALID if Python gives no answer. */
-export async function readWithVerl(written: WrittenKeys, { signal, ...options }: PythonOptions): Promise<ReadKeys> {
-  const composer = openComposer(options)
+export async function readWithVerl(written: WrittenKeys, { signal, env = process.env, ...options }: PythonOptions): Promise<ReadKeys> {
+  const composer = createAnsweringPython({
+    ...options,
+    args: ['-m', 'aworld_train_bridge.verl.resolve_config'],
+    env: { ...withBridge(env), VERL_USE_EXTERNAL_MODULES: '' },
+    cwd: tmpdir(),
+    task: "compose verl's configuration",
+    trainer: 'verl',
+  })
   const { version, defaults, resolved, parsed, values, errors } = await composer.ask(written, Read, signal)
   const verl: InstalledVerl = {
     version,

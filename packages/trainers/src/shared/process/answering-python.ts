@@ -1,21 +1,25 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { createInterface } from 'node:readline'
 import { TrainError } from '@aworld-train/core'
 import { z } from 'zod'
-import { withBridge } from '../../shared/python-package.ts'
 
-export interface ComposerOptions {
-  /** Interpreter that has verl. */
+export interface AnsweringPythonOptions {
+  /** Interpreter that has the framework. */
   readonly python: string
+  /** Arguments that have it answer each line of its standard input with one of JSON. */
+  readonly args: readonly string[]
   readonly env?: NodeJS.ProcessEnv | undefined
+  readonly cwd?: string | undefined
+  /** What it is asked to do and the framework's name in commands, for messages. */
+  readonly task: string
+  readonly trainer: string
   /** Longest wait for an answer. */
   readonly timeoutMs?: number | undefined
 }
 
-/** A Python that composes verl's configuration. It answers one question after the other. */
-export interface Composer {
+/** A Python that answers one question after the other. */
+export interface AnsweringPython {
   /** Throws CONFIG_INVALID if Python gives no answer. */
   ask<Answer>(request: unknown, schema: z.ZodType<Answer>, signal?: AbortSignal): Promise<Answer>
   /** Ends the process. The next question starts another. */
@@ -23,15 +27,16 @@ export interface Composer {
 }
 
 /** How long it waits for the next question before it ends. */
-const idleMs = 15_000
+const idleMs = 60_000
 
 const Failed = z.object({ errors: z.array(z.object({ message: z.string() })).min(1) })
 
 /**
- * Creates a composer. It starts with its first question and keeps Hydra's composition for the next, because an import and a composition
- * take most of the time. It ends by itself when it is idle, and with this process, which it does not keep alive.
+ * Creates a Python that starts with its first question and keeps for the next what it has imported, which takes most of the time. It ends by
+ * itself when it is idle, and with this process, which it does not keep alive.
  */
-export function openComposer({ python, env = process.env, timeoutMs = 180_000 }: ComposerOptions): Composer {
+export function createAnsweringPython(options: AnsweringPythonOptions): AnsweringPython {
+  const { timeoutMs = 300_000 } = options
   let running: RunningPython | null = null
   let idle: NodeJS.Timeout | undefined
   let asking: Promise<unknown> = Promise.resolve()
@@ -44,7 +49,8 @@ export function openComposer({ python, env = process.env, timeoutMs = 180_000 }:
 
   async function answerTo(request: unknown, signal: AbortSignal | undefined): Promise<unknown> {
     clearTimeout(idle)
-    if (running?.child.exitCode !== null) running = startPython(python, env)
+    signal?.throwIfAborted()
+    if (running === null || hasEnded(running.child)) running = startPython(options)
     const limits = [AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]
     try {
       return JSON.parse(await running.ask(JSON.stringify(request), AbortSignal.any(limits)))
@@ -52,7 +58,7 @@ export function openComposer({ python, env = process.env, timeoutMs = 180_000 }:
       running = null
       signal?.throwIfAborted()
       const late = cause instanceof Error && cause.name === 'TimeoutError'
-      throw unanswered(python, late ? `it took longer than ${timeoutMs / 1000} s` : (cause as Error).message, cause)
+      throw unanswered(options, late ? `it took longer than ${timeoutMs / 1000} s` : (cause as Error).message, cause)
     } finally {
       idle = setTimeout(close, idleMs).unref()
     }
@@ -67,7 +73,7 @@ export function openComposer({ python, env = process.env, timeoutMs = 180_000 }:
       if (parsed.success) return parsed.data
       const failed = Failed.safeParse(answer)
       const why = failed.success ? failed.data.errors.map(({ message }) => message).join(' ') : parsed.error.message
-      throw unanswered(python, why, parsed.error)
+      throw unanswered(options, why, parsed.error)
     },
     close,
   }
@@ -79,11 +85,8 @@ interface RunningPython {
   ask(line: string, signal: AbortSignal): Promise<string>
 }
 
-function startPython(python: string, env: NodeJS.ProcessEnv): RunningPython {
-  const child = spawn(python, ['-m', 'aworld_train_bridge.verl.resolve_config'], {
-    cwd: tmpdir(),
-    env: { ...withBridge(env), VERL_USE_EXTERNAL_MODULES: '' },
-  })
+function startPython({ python, args, cwd, env }: AnsweringPythonOptions): RunningPython {
+  const child = spawn(python, args, { cwd, env })
   const handles = [child, ...[child.stdin, child.stdout, child.stderr].map((stream) => stream as unknown as Socket)]
   let stderr = ''
   child.stderr.on('data', (chunk: Buffer) => {
@@ -106,7 +109,7 @@ function startPython(python: string, env: NodeJS.ProcessEnv): RunningPython {
       signal.addEventListener('abort', stop, { once: true })
       lines.once('line', resolve)
       child.once('error', reject).once('close', ended)
-      if (child.exitCode !== null || child.signalCode !== null) ended(child.exitCode)
+      if (hasEnded(child)) ended(child.exitCode)
       child.stdin.write(`${line}\n`)
       try {
         return await promise
@@ -120,10 +123,12 @@ function startPython(python: string, env: NodeJS.ProcessEnv): RunningPython {
   }
 }
 
-function unanswered(python: string, why: string, cause: unknown): TrainError {
+const hasEnded = ({ exitCode, signalCode }: ChildProcessWithoutNullStreams) => exitCode !== null || signalCode !== null
+
+function unanswered({ python, task, trainer }: AnsweringPythonOptions, why: string, cause: unknown): TrainError {
   return new TrainError(
     'CONFIG_INVALID',
-    `${python} could not compose verl's configuration: ${why}; check that Python with "aworld-train doctor --engine verl".`,
+    `${python} could not ${task}: ${why}; check that Python with "aworld-train doctor --engine ${trainer}".`,
     { cause },
   )
 }
