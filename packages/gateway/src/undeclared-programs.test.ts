@@ -53,7 +53,7 @@ test('three conversations with equal prompts, answered at once, are three sample
   expect(new Set(samples.flatMap(({ provenance }) => provenance.turns)).size).toBe(6)
 })
 
-test.each([{}, { '*': 'tiny' }])(
+test.each<Record<string, string>>([{}, { '*': 'tiny' }])(
   'agents that share an address are told apart by the model that each asks for (aliases %j)',
   async (aliases) => {
     await using started = await startGateway({ say: () => 'Yes.', aliases })
