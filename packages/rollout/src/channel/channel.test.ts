@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { memoryStore } from '../testing/memory-store.ts'
 import { filesHash } from './model-files.ts'
 import { heldSampler, sampled, startChannel, toTask, until, writeModel } from './start-channel.test-support.ts'
 
@@ -131,6 +132,43 @@ describe('a trainer client', () => {
     expect(client.heard.filter(({ type }) => type === 'result').length).toBe(1)
     expect(started.outcomes.map(({ outcome }) => outcome)).toEqual(['cancelled', 'sent'])
     expect(started.store.episode(result.key)?.attempt).toBe(1)
+  })
+
+  test('that submits again while its rollout is still being cancelled waits for that, and does not sample for the cancelled one', async () => {
+    const store = memoryStore()
+    const { cancel } = store
+    const gate = Promise.withResolvers<void>()
+    store.cancel = async (...attempt) => {
+      await gate.promise
+      await cancel(...attempt)
+    }
+    await using started = await startChannel(model, { store })
+    // The service cannot close while a cancellation waits.
+    using _gate = { [Symbol.dispose]: gate.resolve }
+    let calls = 0
+    const client = await started.connect({ sample: () => (calls++ === 0 ? 'never' : sampled) })
+    const heard = () => client.heard.map(({ type }) => type).filter((type) => type === 'queued' || type === 'started')
+    void client.submit({})
+    await until(() => calls === 1)
+    client.cancel(client.keyOf({}))
+    void client.submit({})
+    const result = client.submit({})
+    await until(() => heard().length === 3)
+    expect(started.service.get(client.keyOf({})).status).toBe('running')
+    const lateCall = started.engine.generate(
+      {
+        promptTokenIds: Int32Array.of(1),
+        sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 4, stop: [], seed: 0 },
+        random: { seed: 0, task: 'a', sample: 0, turn: 1 },
+        affinity: 'a.0',
+        origin: { rollout: client.keyOf({}), attempt: 0, agent: 'agent' },
+      },
+      new AbortController().signal,
+    )
+    await expect(lateCall).rejects.toMatchObject({ code: 'CHANNEL_LOST' })
+    gate.resolve()
+    expect((await result).status).toBe('done')
+    expect([heard(), calls]).toEqual([['queued', 'started', 'queued', 'queued', 'started'], 2])
   })
 
   test('hears of a rollout that the service cancels', async () => {
