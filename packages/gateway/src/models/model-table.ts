@@ -129,14 +129,14 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
 }
 
 /**
- * Chooses the model that serves a call of `agent`. `asked` is the model of its request, if any; the name of the agent means its own model,
+ * Chooses the model that serves a call of `agent`. `requested` is the model of its request, if any; the name of the agent means its own model,
  * unless a model has that name. Throws GATEWAY_MODEL_UNKNOWN.
  */
 export function chooseModel(
   models: ModelTable,
   { name, fixed, home }: { readonly name: string; readonly fixed: boolean; readonly home: Model },
-  asked?: string,
+  requested?: string,
 ): Model {
-  const isOwn = asked === undefined || (asked === name && !models.isNamed(asked))
-  return fixed || isOwn ? home : models.find(asked)
+  const isOwn = requested === undefined || (requested === name && !models.isNamed(requested))
+  return fixed || isOwn ? home : models.find(requested)
 }
