@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Agent, type AgentSource, toAgentProgram, tool } from '@aworld-train/agent'
+import { Agent, type AgentSource, HandoffSwarm, LoopableAgent, parallel, Swarm, toAgentProgram, tool } from '@aworld-train/agent'
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
 import { type Episode, type RandomKey, type RolloutRequest, toTrainingSamples } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
@@ -142,4 +142,76 @@ test('a limit of the whole rollout that invocations meet side by side leaves the
   expect(ended).toMatchObject({ stopReason: 'turn-limit' })
   expect(ended.limitedSideBySide).toBeUndefined()
   expect(toTrainingSamples(ended).samples).toHaveLength(1)
-}, 60_000)
+}, 120_000)
+
+/** An agent whose system prompt is its name in capitals. */
+const named = (name: string, agents: readonly (Agent | Swarm)[] = []) => new Agent({ name, systemPrompt: name.toUpperCase(), agents })
+
+/** Asks the agents on its right once, some of them twice with equal questions, then answers; an agent without tools answers. */
+const askThen = (questions: Readonly<Record<string, readonly string[]>>) => (prompt: string, key: RandomKey) => {
+  const [, name = ''] = /<\|im_start\|>system\n(\w+)/.exec(prompt) ?? []
+  const others = questions[name.toLowerCase()]
+  if (!others || prompt.includes('<|im_start|>tool') || prompt.includes('tool_response')) return `${name} ${drawn(key)}`
+  return others.map((other) => call(other, { content: 'the same' })).join('\n')
+}
+
+test.each([
+  [
+    "the seeds' swarm, each member asking one helper three times at once",
+    () => {
+      const helper = named('helper')
+      const [one, two, three] = [named('one', [helper]), named('two', [helper]), named('three')] as const
+      return new Swarm([[one, three] as const, [two, three] as const], { rootAgent: [one, two] })
+    },
+    { one: ['helper', 'helper', 'helper'], two: ['helper', 'helper', 'helper'] },
+    ['one', 'helper:one.0.0', 'helper:one.0.1', 'helper:one.0.2', 'helper:two.0.0', 'helper:two.0.1', 'helper:two.0.2', 'two', 'three'],
+    'THREE',
+  ],
+  [
+    'a handoff in a circle',
+    () => {
+      const [one, two] = [named('one'), named('two')] as const
+      return new HandoffSwarm([one, two], [two, one], { endlessThreshold: 2 })
+    },
+    { one: ['two', 'two'], two: ['one'] },
+    null,
+    'ONE',
+  ],
+  [
+    'a loop over two agents side by side',
+    () => {
+      const critic = new LoopableAgent({ name: 'critic', systemPrompt: 'CRITIC', maxRunTimes: 3, loopPoint: 'plan' })
+      return new Swarm(named('plan'), parallel(named('one'), named('two')), critic, named('end'))
+    },
+    {},
+    ['plan', 'plan:2', 'plan:3', 'one', 'one:2', 'one:3', 'two', 'two:2', 'two:3', 'critic', 'critic:2', 'critic:3', 'end'],
+    'END',
+  ],
+  [
+    'a swarm as a tool, asked twice at once',
+    () => {
+      const one = named('one')
+      return named('lead', [new Swarm(one, named('two'), one, { name: 'steps' })])
+    },
+    { lead: ['steps', 'steps'] },
+    ['lead', 'one:lead.0.0', 'one:lead.0.0-2', 'one:lead.0.1', 'one:lead.0.1-2', 'two:lead.0.0', 'two:lead.0.1'],
+    'LEAD',
+  ],
+])(
+  '%s is one episode for one seed',
+  async (_, build, questions, ids, answer) => {
+    const episodes: Episode[] = []
+    for (let run = 0; run < 5; run++) episodes.push(await rollOut(build(), askThen(questions)))
+    const [episode] = episodes as [Episode]
+    expect(episode).toMatchObject({ stopReason: 'completed', answer: expect.stringMatching(new RegExp(`^${answer} `)), reward: 1 })
+    const worked = episode.trajectories.filter(({ turns }) => turns.length > 0)
+    if (ids) expect(worked.map(({ id }) => id).sort()).toEqual(ids.toSorted())
+    expect(new Set(episodes.map(timeless)).size).toBe(1)
+    expect(new Set(episodes.map(rowsOf)).size).toBe(1)
+    const { samples, sampled, untrained } = toTrainingSamples(episode)
+    const trained = samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((ones, mask) => ones + mask, 0), 0)
+    expect([trained, untrained]).toEqual([sampled, {}])
+    expect(new Set(samples.map(({ trajectory }) => trajectory))).toEqual(new Set(worked.map(({ id }) => id)))
+  },
+  60_000,
+)

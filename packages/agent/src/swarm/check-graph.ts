@@ -19,6 +19,11 @@ export function checkGraph({ nodes, fragments }: Draft, swarm: SwarmShape): Grap
   const list = (entries: readonly GraphNode[]) => entries.map((node) => `"${nameOf(node)}"`).join(', ')
 
   const ordered = inOrder(nodes, nameOf)
+  for (const { before } of nodes) {
+    const groups = before.flatMap(({ from }) => (isSwarm(from.work) ? [nameOf(from)] : []))
+    const double = groups.find((name, index) => groups.indexOf(name) !== index)
+    if (double !== undefined) throw invalid(`two answers that meet are called "${double}"; give each of the groups a "name".`)
+  }
   const leaves = ordered.filter((node) => !nodes.some(({ before }) => before.some(({ from }) => from === node)))
   if (leaves.length > 1) {
     throw invalid(

@@ -295,6 +295,11 @@ test.each([
     /ParallelizableAgent: "agents" must be an array of at least one agent/,
   ],
   [
+    'two nameless groups whose answers meet',
+    () => new Swarm(parallel(new ParallelizableAgent({ agents: [a, b] }), new ParallelizableAgent({ agents: [c, d] })), e),
+    /two answers that meet are called "swarm"; give each of the groups a "name"/,
+  ],
+  [
     'a loop without end',
     () => new LoopableAgent({ name: 'x' } as never),
     /LoopableAgent "x": "maxRunTimes" is undefined, so that the loop may have no end/,

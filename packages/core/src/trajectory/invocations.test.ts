@@ -23,6 +23,8 @@ test.each([
   ['0.0.1', 'reader:the planner.0.1'],
   ['0:2.3.1', 'reader:the planner:2.3.1'],
   ['2:0.0.1.4.0', 'reader:helper:the planner.0.1.4.0'],
+  ['0.0.1-2', 'reader:the planner.0.1-2'],
+  ['2:0.0.1-2.4.0', 'reader:helper:the planner.0.1-2.4.0'],
   ['0.1', 'reader:0.1'],
   ['9.0.1', 'reader:9.0.1'],
   ['chapter-3', 'reader:chapter-3'],
