@@ -16,9 +16,9 @@ export function pickCities(random: Random): string[] {
   return [...picked]
 }
 
-export const questionOf = (asked: readonly string[]) => `Add the numbers of ${asked.join(', ')}`
+export const questionOf = (names: readonly string[]) => `Add the numbers of ${names.join(', ')}`
 
-/** A page of words, with the number somewhere among them. */
+/** A page of words that ends with the number. */
 export function pageOf(random: Random, number: number): string {
   const page = Array.from({ length: 12 }, () => pick(random, words))
   page.push(String(number))
@@ -39,14 +39,14 @@ export type TeamTask = {
 export function makeTasks(count: number, seed: number): TeamTask[] {
   const random = createRandom(seed)
   return Array.from({ length: count }, (_, index) => {
-    const asked = pickCities(random).map((city) => [city, pick(random, numbers)] as const)
+    const entries = pickCities(random).map((city) => [city, pick(random, numbers)] as const)
     return {
       id: `team-${seed}-${index}`,
-      prompt: questionOf(asked.map(([city]) => city)),
-      answer: String(asked.reduce((sum, [, number]) => sum + number, 0)),
+      prompt: questionOf(entries.map(([city]) => city)),
+      answer: String(entries.reduce((sum, [, number]) => sum + number, 0)),
       data_source: 'team',
-      extra_info: { kind: `${asked.length} pages` },
-      data: { pages: Object.fromEntries(asked.map(([city, number]) => [city, pageOf(random, number)])) },
+      extra_info: { kind: `${entries.length} pages` },
+      data: { pages: Object.fromEntries(entries.map(([city, number]) => [city, pageOf(random, number)])) },
     }
   })
 }

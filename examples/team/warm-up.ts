@@ -46,16 +46,17 @@ const leading = {
   tools: [...definitionsOf(lead), askReader],
   right: 0.4,
   demonstrate(random: Random, right: boolean): Message[] {
-    const named = pickCities(random)
-    const asked = right ? named : named.slice(0, -1)
-    const found = asked.map(() => (random() < 0.1 ? unknown : pick(random, numbers)))
-    const sum = found.includes(unknown) ? unknown : pick(random, sums)
+    const names = pickCities(random)
+    const requests = right ? names : names.slice(0, -1)
+    const results = requests.map(() => (random() < 0.1 ? unknown : pick(random, numbers)))
+    // Any number: the policy learns to repeat what the tool says.
+    const sum = results.includes(unknown) ? unknown : pick(random, sums)
     return [
       { role: 'system', content: lead.systemPrompt! },
-      { role: 'user', content: questionOf(named) },
-      ...call('reader', ...asked.map((city) => ({ content: city }))),
-      ...found.map((number, index) => ({ role: 'tool' as const, content: String(number), toolCallId: String(index) })),
-      ...(sum === unknown ? [] : [...call('add', { numbers: found }), { role: 'tool' as const, content: sum, toolCallId: '0' }]),
+      { role: 'user', content: questionOf(names) },
+      ...call('reader', ...requests.map((city) => ({ content: city }))),
+      ...results.map((number, index) => ({ role: 'tool' as const, content: String(number), toolCallId: String(index) })),
+      ...(sum === unknown ? [] : [...call('add', { numbers: results }), { role: 'tool' as const, content: sum, toolCallId: '0' }]),
       { role: 'assistant', content: sum },
     ]
   },
@@ -67,11 +68,11 @@ const reading = {
   right: 0.6,
   demonstrate(random: Random, right: boolean): Message[] {
     const [city, number] = [pick(random, cities), pick(random, numbers)]
-    const opened: Message[] = [...call('open', { city }), { role: 'tool', content: pageOf(random, number), toolCallId: '0' }]
+    const answers: Message[] = [...call('open', { city }), { role: 'tool', content: pageOf(random, number), toolCallId: '0' }]
     return [
       { role: 'system', content: reader.systemPrompt! },
       { role: 'user', content: city },
-      ...(right ? opened : []),
+      ...(right ? answers : []),
       { role: 'assistant', content: right ? String(number) : unknown },
     ]
   },
@@ -86,7 +87,7 @@ const call = (name: string, ...list: readonly object[]): Message[] => [
 ]
 
 /** Makes a tiny policy for both agents from demonstrations: mostly right ones, from which it learns to copy, then sloppy ones. */
-export async function warmUp({ directory, seed, simd, threads, signal, onProgress }: WarmUpRequest, steps = 300): Promise<void> {
+export async function warmUp({ directory, seed, simd, threads, signal, onProgress }: WarmUpRequest, steps = 450): Promise<void> {
   await initModel(directory, { config: shape, tokenizer: makeTokenizer(), chatTemplate: chatMlTemplate, seed })
   const local = await createLocalEngine({ model: directory, simd, threads: threads ?? undefined })
   try {
