@@ -134,7 +134,11 @@ describe('a configuration that cannot be trained is refused with code 2 and leav
       },
       /evaluation\.kindKey names the column "knd", which no task has.*Did you mean "kind"\?/,
     ],
-    ['a model that is not there', { config: { model: { path: './modell' } } }, /modell is no model folder: it has no config\.json/],
+    [
+      'a model that is not there',
+      { config: { model: { path: './modell' } } },
+      /The model folder .*modell is not there; correct model\.path/,
+    ],
     ['an unknown trainer', { definition: { trainEngineName: 'locl' } }, /"locl".*Did you mean "local"\?/s],
     [
       'an unknown trainer near another',

@@ -68,9 +68,10 @@ export {
   resolveSource,
 } from './inputs/named-dataset.ts'
 export { findLoss, passWarnings } from './inputs/named-loss.ts'
-export { createNamedReward, findReward, type NamedReward, rewardOfPath, tryReward } from './inputs/named-reward.ts'
+export { createNamedReward, findReward, type NamedReward, requireReward, rewardOfPath, tryReward } from './inputs/named-reward.ts'
 export { raiseFindings } from './inputs/raise-findings.ts'
-export type { TrainingPlan } from './inputs/training-plan.ts'
+export { findStartingModel } from './inputs/starting-model.ts'
+export { type TrainingPlan, trainingName } from './inputs/training-plan.ts'
 export { runWarmUp, type WarmUp, type WarmUpRequest } from './inputs/warm-up.ts'
 export { listCheckpoints } from './loop/checkpoints.ts'
 export { drawTasks, missingKinds } from './loop/draw-tasks.ts'

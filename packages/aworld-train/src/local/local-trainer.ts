@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { type InferenceReport, type RunReport, TrainError } from '@aworld-train/core'
 import { verlKeys } from '@aworld-train/trainers/verl'
@@ -10,17 +9,18 @@ import {
   createNamedReward,
   type DatasetSource,
   findLoss,
-  findReward,
+  findStartingModel,
   type LoadedDataset,
   type LocalConfig,
   loadDataset,
-  type NamedReward,
   passWarnings,
   type RewardSource,
   readLocalConfig,
   refuseProblems,
+  requireReward,
   requireTrainable,
   resolveSource,
+  trainingName,
   tryReward,
 } from '@aworld-train/training'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
@@ -72,14 +72,29 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     })
 
     if (isRead('training') && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
-    const reward = isRead('reward') ? await attempt(() => this.#rewardSource(settings, configDirectory)) : undefined
+    const { baseDirectory } = this
+    const names = { reward: this.inputs.reward, baseDirectory, path: settings.reward.path, name: settings.reward.name, configDirectory }
+    const keys = { reward: 'reward.path', nativeReward: null }
+    const reward = isRead('reward') ? await attempt(() => requireReward(names, 'local', keys)) : undefined
     const loss = isRead('training') ? await attempt(() => findLoss(settings.training.loss, configDirectory)) : undefined
-    const start = isRead('model') ? await attempt(() => this.#startingModel(settings, configDirectory)) : undefined
+    const { model: named, fromScratch } = this.inputs.options
+    const start = isRead('model')
+      ? await attempt(() =>
+          findStartingModel({
+            model: named === undefined ? settings.model.path : resolve(named),
+            key: 'model.path',
+            directory: configDirectory,
+            warmUp: settings.model.warmUp,
+            fromScratch,
+            takesHubNames: false,
+          }),
+        )
+      : undefined
     const policy = parsed && start && (await attempt(() => this.policyKind.choose(settings, parsed.extension, start.model)))
     const agent = this.inputs.agent
     const agentWarnings: string[] = []
     if (parsed && agent) {
-      const model = start ? start.model : (this.inputs.options.model ?? settings.model.path)
+      const model = start ? start.model : (named ?? settings.model.path)
       const failed = new Set<string>()
       const check = { agent, settings, failed, model, directory: configDirectory, engines: launcherEngines }
       agentWarnings.push(...(await checkAgentSide(problems, check)))
@@ -89,7 +104,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     if (!agent || !train || !reward || loss === undefined || !start || !policy) return settings
 
     this.planned = {
-      name: this.inputs.options.name ?? settings.experimentName ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
+      name: trainingName(this.inputs.options, settings, agent.program),
       config: settings,
       notes: [
         ...(parsed.ignored.length > 0 ? [`These keys of the configuration have no effect here: ${parsed.ignored.join(', ')}.`] : []),
@@ -179,31 +194,5 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     })
     refuseProblems(loaded)
     return loaded
-  }
-
-  async #rewardSource({ reward }: LocalConfig, configDirectory: string): Promise<NamedReward> {
-    const { path, name } = reward
-    const found = await findReward({ reward: this.inputs.reward, baseDirectory: this.baseDirectory, path, name, configDirectory })
-    if (found === null)
-      throw new TrainError('CONFIG_INVALID', 'There is no reward; pass rewardFunc, or name reward.path in the configuration.')
-    return found
-  }
-
-  #startingModel(config: LocalConfig, configDirectory: string): { model: string | null; warmUp: string | null } {
-    const { path, warmUp } = config.model
-    const named = this.inputs.options.model === undefined ? path && resolve(configDirectory, path) : resolve(this.inputs.options.model)
-    if (this.inputs.options.fromScratch && warmUp === null) {
-      throw new TrainError('CONFIG_INVALID', 'There is no warm-up to start from; name one in model.warmUp, or leave --from-scratch out.')
-    }
-    if (named === null && warmUp === null)
-      throw new TrainError('CONFIG_INVALID', 'There is no model to train; name the folder of one in model.path.')
-    if (named === null || this.inputs.options.fromScratch) return { model: null, warmUp }
-    if (!existsSync(resolve(named, 'config.json'))) {
-      throw new TrainError(
-        'CONFIG_INVALID',
-        `${named} is no model folder: it has no config.json. Correct model.path, or make one with initModel().`,
-      )
-    }
-    return { model: named, warmUp }
   }
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type Reward, TrainError } from '@aworld-train/core'
+import { type Reward, TrainError, type TrainerKeys } from '@aworld-train/core'
 import type { LocalConfig } from '../config/local-config.ts'
 import { createReward, type RewardSource } from '../reward/create-reward.ts'
 
@@ -32,6 +32,19 @@ export async function findReward({ reward, baseDirectory, path, name, configDire
   if (reward !== undefined) return { source: reward, directory: baseDirectory }
   if (named !== null) await tryReward(named.source, configDirectory, python)
   return named
+}
+
+/** Finds the reward as `findReward` does. Throws CONFIG_INVALID if there is none. */
+export async function requireReward(
+  names: RewardNames,
+  trainer: string,
+  { reward, nativeReward }: Pick<TrainerKeys, 'reward' | 'nativeReward'>,
+): Promise<NamedReward> {
+  const found = await findReward(names)
+  if (found !== null) return found
+  const key = `${nativeReward === null ? 'or ' : ''}name ${reward} in the configuration`
+  const native = nativeReward === null ? '' : `, or set ${nativeReward} for the one of ${trainer}`
+  throw new TrainError('CONFIG_INVALID', `There is no reward; pass rewardFunc, ${key}${native}.`)
 }
 
 /** The reward that a configuration names; `null` if it names none. */

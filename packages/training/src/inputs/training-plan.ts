@@ -1,5 +1,7 @@
 import type { AgentProgram, Environment } from '@aworld-train/core'
+import type { LocalConfig } from '../config/local-config.ts'
 import type { LoadedDataset } from '../dataset/dataset-types.ts'
+import type { RunOptions } from '../run-options.ts'
 import type { LoadedAgent } from './loaded-agent.ts'
 
 /** The result of the checks, as far as it is the same for every trainer. Nothing is written at this point. */
@@ -16,3 +18,10 @@ export interface TrainingPlan {
   readonly model: string | null
   readonly warmUp: string | null
 }
+
+/** The name of a training: that of the caller, of the configuration, or of the agent that is trained. */
+export const trainingName = (
+  { name }: Pick<RunOptions, 'name'>,
+  { experimentName }: Pick<LocalConfig, 'experimentName'>,
+  { agents }: Pick<AgentProgram, 'agents'>,
+): string => name ?? experimentName ?? agents.find(({ trainable }) => trainable)?.name ?? 'agent'

@@ -9,19 +9,22 @@ import {
   createNamedReward,
   type DatasetSource,
   findReward,
+  findStartingModel,
   type Launchers,
   type LoadedAgent,
   type NamedReward,
   type RewardSource,
   type RunOptions,
+  requireReward,
   rowsWarning,
   type TrainerSettings,
+  trainingName,
   tryReward,
 } from '@aworld-train/training'
 import { type FoundPython, findPython } from '../environment/find-python.ts'
 import { announce } from './announce.ts'
 import { describeAgent, toPlanInputs } from './plan-start.ts'
-import { checkModelPrompts, checkModelTemplate, findStartingModel } from './starting-model.ts'
+import { checkModelPrompts, checkModelTemplate } from './starting-model.ts'
 import type { PythonTrainingPlan, Trainer } from './training-plan.ts'
 
 type Config = TrainerConfig<TrainerSettings>
@@ -92,7 +95,16 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
   warnings.push(...findings.warnings)
   const start = failed.has('model')
     ? undefined
-    : await attempt(() => findStartingModel(config, { keys: trainer.keys, fromScratch: options.fromScratch ?? false }))
+    : await attempt(() =>
+        findStartingModel({
+          model: config.names.model ?? settings.model.path,
+          key: trainer.keys.model,
+          directory: config.directory,
+          warmUp: settings.model.warmUp,
+          fromScratch: options.fromScratch,
+          takesHubNames: true,
+        }),
+      )
   if (agent) {
     const { engines } = inputs.launchers
     const { agents } = agent.program
@@ -132,7 +144,7 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
 
   const plan: PythonTrainingPlan = {
     trainer,
-    name: options.name ?? settings.experimentName ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
+    name: trainingName(options, settings, agent.program),
     config,
     notes: [...new Set([...config.notes, ...planned.notes, ...findings.notes, ...planned.warnings, ...warnings])],
     findings: { notes: findings.notes, warnings },
@@ -193,15 +205,15 @@ async function rewardOf(
   { reward, baseDirectory }: TrainingInputs,
   python: string | undefined,
 ): Promise<NamedReward | null> {
-  const found = await findReward({ reward, baseDirectory, ...names.reward, configDirectory: directory, python })
-  if (found && settings.reward.native && typeof found.source !== 'string')
+  const { native } = settings.reward
+  const named = { reward, baseDirectory, ...names.reward, configDirectory: directory, python }
+  const found = native ? await findReward(named) : await requireReward(named, name, keys)
+  if (found && native && typeof found.source !== 'string')
     throw new TrainError(
       'CONFIG_INVALID',
       `rewardFunc is a function and reward.native leaves scoring to ${name}, which calls Python; keep one.`,
     )
-  if (found || settings.reward.native) return found
-  const native = keys.nativeReward === null ? '' : `, or set ${keys.nativeReward} for the one of ${name}`
-  throw new TrainError('CONFIG_INVALID', `There is no reward; pass rewardFunc, name ${keys.reward} in the configuration${native}.`)
+  return found
 }
 
 /** Finds the interpreter that has the framework; `named` replaces AWORLD_TRAIN_PYTHON. Throws TRAINER_ENVIRONMENT if there is none. */

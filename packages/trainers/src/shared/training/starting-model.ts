@@ -1,39 +1,9 @@
-import { existsSync, statSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
-import { TrainError, type TrainerConfig, type TrainerKeys, type TrainingTask } from '@aworld-train/core'
+import { TrainError, type TrainerConfig, type TrainingTask } from '@aworld-train/core'
 import { findLongPrompts, type TrainerSettings } from '@aworld-train/training'
 import type { Trainer } from './training-plan.ts'
 
 type Config = TrainerConfig<TrainerSettings>
-
-/**
- * Finds the model that a training begins with: a folder, a name on the Hugging Face Hub, or `null` if a warm-up makes it. Throws
- * CONFIG_INVALID.
- */
-export function findStartingModel(
-  { names, settings, directory }: Config,
-  { keys, fromScratch }: { readonly keys: TrainerKeys; readonly fromScratch: boolean },
-): { readonly model: string | null; readonly warmUp: string | null } {
-  const { warmUp } = settings.model
-  const named = names.model ?? settings.model.path
-  if (fromScratch && warmUp === null) {
-    throw new TrainError('CONFIG_INVALID', 'There is no warm-up to start from; name one in model.warmUp, or leave --from-scratch out.')
-  }
-  if (named === null && warmUp === null) {
-    throw new TrainError(
-      'CONFIG_INVALID',
-      `There is no model to train; name a folder, or a model of the Hugging Face hub, in ${keys.model}.`,
-    )
-  }
-  if (named === null || fromScratch) return { model: null, warmUp }
-  const folder = resolve(directory, named)
-  if (existsSync(join(folder, 'config.json'))) return { model: folder, warmUp }
-  const isHubName = /^\w[\w.-]*\/[\w.-]+$/.test(named) && !existsSync(folder)
-  if (isHubName) return { model: named, warmUp }
-  const what = existsSync(folder) && statSync(folder).isDirectory() ? 'has no config.json' : 'is not there'
-  throw new TrainError('CONFIG_INVALID', `The model folder ${folder} ${what}; correct ${keys.model}.`)
-}
 
 /**
  * Throws TEMPLATE_UNSUPPORTED if the gateway cannot render with the folder's template. Resolves to the reasons why tools cannot be used
