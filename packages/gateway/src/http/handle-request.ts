@@ -119,7 +119,7 @@ async function serveAgent(parts: GatewayParts, grant: Grant, exchange: Exchange)
   if (session.closing) throw unknownUrl()
   checkRoom(session, counters)
   const { rollout, attempt, traceHeaders: trace } = session.request
-  const agent = askedAgent(parts.models, grant, exchange.route, body)
+  const agent = agentOfCall(parts.models, grant, exchange.route, body)
   const identity = { rollout, attempt, agent: agent.name, trajectory: agent.id, dialect: dialect.name, requestId, trace }
   const observed = observer.begin(identity, request.headers)
   serveCall({ parts, session, agent, dialect, body, response, observed, requestId })
@@ -129,7 +129,7 @@ async function serveAgent(parts: GatewayParts, grant: Grant, exchange: Exchange)
  * The invocation that a call is of. A program whose agents share one address tells them apart by the model that each asks for: if no model
  * has that name and an agent of the session has, the call is of that agent, at the same place.
  */
-function askedAgent(models: ModelTable, { session, agent }: Grant, route: Route, body: Buffer): AgentState {
+function agentOfCall(models: ModelTable, { session, agent }: Grant, route: Route, body: Buffer): AgentState {
   const { agents } = session.request
   const isShared = agent.promptCounts !== null && !agent.fixed && agents.length > 1
   const model = isShared ? peekFields(body).model : undefined

@@ -161,7 +161,7 @@ describe('a trainer client', () => {
         sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 4, stop: [], seed: 0 },
         random: { seed: 0, task: 'a', sample: 0, turn: 1 },
         affinity: 'a.0',
-        origin: { rollout: client.keyOf({}), attempt: 0, agent: 'agent' },
+        origin: { rollout: client.keyOf({}), attempt: 0, agent: 'agent', trajectory: 'agent' },
       },
       new AbortController().signal,
     )
