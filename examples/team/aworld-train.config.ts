@@ -10,7 +10,7 @@ export default defineTraining({
   config: {
     model: { warmUp: './warm-up.ts#warmUp' },
     training: {
-      steps: 12,
+      steps: 20,
       promptsPerStep: 16,
       samplesPerPrompt: 8,
       passes: 2,
