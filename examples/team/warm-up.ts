@@ -22,7 +22,7 @@ const shape = {
   heads: 3,
   kvHeads: 3,
   headDim: 32,
-  intermediateSize: 176,
+  intermediateSize: 128,
   ropeTheta: 10_000,
   rmsNormEps: 1e-6,
   tieWordEmbeddings: true,
@@ -87,7 +87,7 @@ const call = (name: string, ...list: readonly object[]): Message[] => [
 ]
 
 /** Makes a tiny policy for both agents from demonstrations: mostly right ones, from which it learns to copy, then sloppy ones. */
-export async function warmUp({ directory, seed, simd, threads, signal, onProgress }: WarmUpRequest, steps = 450): Promise<void> {
+export async function warmUp({ directory, seed, simd, threads, signal, onProgress }: WarmUpRequest, steps = 350): Promise<void> {
   await initModel(directory, { config: shape, tokenizer: makeTokenizer(), chatTemplate: chatMlTemplate, seed })
   const local = await createLocalEngine({ model: directory, simd, threads: threads ?? undefined })
   try {
