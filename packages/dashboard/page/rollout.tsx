@@ -33,12 +33,12 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
   const role = roles.find((name) => name === query.get('agent')) ?? null
   const lanes = useMemo(() => lanesOf(invocations, start, role), [trace, start, role])
   const byInvocation = useMemo(() => Map.groupBy(calls, ({ invocation }) => invocation), [calls])
-  const asked = calls.find(({ id }) => id === chosen)
-  const wanted = asked?.invocation ?? query.get('invocation')
+  const chosenCall = calls.find(({ id }) => id === chosen)
+  const wanted = chosenCall?.invocation ?? query.get('invocation')
   const shown =
     invocations.find(({ id }) => id === wanted) ?? lanes.find(({ invocation }) => role === null || invocation.agent === role)?.invocation
   const own = (shown && byInvocation.get(shown.id)) ?? (shown ? [] : calls)
-  const current = asked ?? own[0]
+  const current = chosenCall ?? own[0]
   const pick = (id: string) => filter({ call: id, invocation: null })
   const show = (invocation: string) => filter({ invocation, call: null })
   /** The next call of the invocation, and after its last one the first of the lane below. */
