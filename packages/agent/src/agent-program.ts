@@ -54,14 +54,15 @@ export function createProgramRun(
   policyBaseUrls: readonly string[],
 ): ProgramRun {
   const usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 }
-  const spent = { modelCalls: 0, usage }
+  const spent = { modelCalls: 0, usage, metSharedLimit: false }
   return { graph, context, transport, policyBaseUrls, runGraph, spent, transcripts: [], steps: new Map(), callers: [] }
 }
 
 /** Runs a program on its task. */
-export function runProgram({ input }: AgentTask, run: ProgramRun): Promise<AgentAnswer> {
+export async function runProgram({ input }: AgentTask, run: ProgramRun): Promise<AgentAnswer> {
   const messages: readonly Message[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
-  return runGraph(run.graph.graph, { input: messages, place: '', startedBy: [] }, run, run.context.signal)
+  const answer = await runGraph(run.graph.graph, { input: messages, place: '', startedBy: [] }, run, run.context.signal)
+  return run.spent.metSharedLimit ? { ...answer, metSharedLimit: true } : answer
 }
 
 function declare(agent: Agent, graph: AgentGraph, policyBaseUrls: readonly string[]): AgentDeclaration {
@@ -113,7 +114,7 @@ function toFunctionContext(context: RolloutContext, first: string): AgentFunctio
     tools: (agent = first, place) => context.tools(agent, place),
     state: (definition) => context.state(definition),
     invoke: (agent, options) => context.invoke(agent, options),
-    runTool: (agent, call, run) => context.runTool(agent, call, run),
+    runTool: (agent, call, run, place) => context.runTool(agent, call, run, place),
     ...context.policy(first),
   }
 }

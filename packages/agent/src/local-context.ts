@@ -135,7 +135,7 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
         end: (answered) => invocations.end(id, answered),
       }
     },
-    runTool: (agent, call, run) => record({ agent, id: invocations.at(agent).id }, call, () => run(signal)),
+    runTool: (agent, call, run, place) => record({ agent, id: invocations.at(agent, place).id }, call, () => run(signal)),
   }
   return {
     context,

@@ -20,8 +20,8 @@ export interface ProgramRun {
   readonly transport: ModelTransport
   readonly policyBaseUrls: readonly string[]
   readonly runGraph: RunGraph
-  /** Model calls and tokens of all agents so far. */
-  readonly spent: { modelCalls: number; usage: Usage }
+  /** Model calls and tokens of all agents so far, and whether one of them met a limit that it shares with others. */
+  readonly spent: { modelCalls: number; usage: Usage; metSharedLimit: boolean }
   /** Conversations of the graph that runs. A failure keeps them. */
   readonly transcripts: Transcript[]
   /** Starts of agents of each swarm that has a limit. */
@@ -56,9 +56,10 @@ export function messagesOf({ transcripts }: ProgramRun): readonly Message[] {
 }
 
 /** Counts a start of an agent of `swarm`; false if that is beyond its `maxSteps`. */
-export function countStep({ steps }: ProgramRun, swarm: SwarmShape): boolean {
+export function countStep({ steps, spent }: ProgramRun, swarm: SwarmShape): boolean {
   const step = steps.get(swarm) ?? { count: 0 }
   steps.set(swarm, step)
   step.count += 1
+  if (step.count > swarm.maxSteps) spent.metSharedLimit = true
   return step.count <= swarm.maxSteps
 }

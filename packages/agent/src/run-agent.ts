@@ -65,6 +65,7 @@ async function runTurns(
     const results = calls.length === 0 ? [reminder ?? malformedCall] : await callTools(agent, name, turn, calls, toolset, signal)
     messages = [...messages, ...results]
   }
+  if (spent.modelCalls >= ofRollout) spent.metSharedLimit = true
   return { answer: null, messages, stopped: 'turn-limit' }
 }
 

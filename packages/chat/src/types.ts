@@ -70,7 +70,7 @@ export interface ChatModel {
   /** Creates the tree of one agent in one attempt. */
   createConversation(options?: ConversationOptions): Conversation
   /** Like `conversation.prepare(request)`, with texts of more than 2,048 characters encoded by the encoder instead of on the event loop. */
-  prepareAsync(conversation: Conversation, request: PrepareRequest, options: PrepareAsyncOptions): Promise<PreparedPrompt>
+  prepareAsync(conversation: Pick<Conversation, 'prepare'>, request: PrepareRequest, options: PrepareAsyncOptions): Promise<PreparedPrompt>
   createCompletionParser(options: CompletionParserOptions): CompletionParser
   /**
    * The ids that the policy would sample to produce the last message, an assistant's, after those before it: the text that the template

@@ -64,8 +64,8 @@ export { isInfrastructureFailure } from './trajectory/infrastructure-failure.ts'
 export { invocationTree, type PlacedInvocation } from './trajectory/invocation-tree.ts'
 export {
   answering,
+  answeringTrajectory,
   compareIds,
-  cutSideBySide,
   invocationEndpoint,
   invocationId,
   invocationPlace,
@@ -73,6 +73,7 @@ export {
   maxInvocations,
   orderTrajectories,
   placeOfCall,
+  workedSideBySide,
 } from './trajectory/invocations.ts'
 export { messageModels } from './trajectory/message-models.ts'
 export { plainTrajectory } from './trajectory/plain-trajectory.ts'

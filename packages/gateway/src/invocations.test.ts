@@ -78,3 +78,13 @@ test('one attempt has at most 1,024 invocations, and the next one is a limit', a
   expect((await post(at(endpoint, '7'), { messages })).status).toBe(200)
   expect(await session.close()).toHaveLength(1024)
 })
+
+test('a place whose id is the name of another agent is refused, and a look at a place makes no invocation', async () => {
+  await using started = await startGateway({ say: () => 'Fine.' })
+  const two = ['reader', 'reader:2'].map((name) => ({ name, trainable: true }))
+  const session = started.gateway.open(sessionRequest({ agents: two }))
+  const refused = await post(at(session.endpoint('reader'), '2'), { messages })
+  expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('has the id of another agent')])
+  expect((await fetch(`${at(session.endpoint('reader'), '3').baseUrl}/nothing`)).status).toBe(404)
+  expect((await session.close()).map(({ id }) => id)).toEqual(['reader', 'reader:2'])
+})

@@ -99,7 +99,6 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
   const answer = createAnswer(dialect, head, response)
   progress.answer = answer
 
-  agent.underway.add(prepared)
   const generation = await generate({
     engine,
     request: {

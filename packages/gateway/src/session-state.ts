@@ -169,6 +169,10 @@ export function stateAt(session: SessionState, first: AgentState, place: string)
     place,
   )
   const existing = agents.get(id)
+  if (existing && existing.name !== name)
+    throw badRequest(
+      `The place ${JSON.stringify(place)} of agent "${name}" has the id of another agent, "${id}"; rename that agent, or choose another place.`,
+    )
   if (existing) return existing
   if (agents.size >= maxInvocations) {
     const message = `Rollout "${request.rollout}" has ${maxInvocations} invocations of agents, which is the most; make its agents ask each other less often.`

@@ -53,6 +53,27 @@ test('three conversations with equal prompts, answered at once, are three sample
   expect(new Set(samples.flatMap(({ provenance }) => provenance.turns)).size).toBe(6)
 })
 
+test('three conversations that leave a pause together are three samples', async () => {
+  // Each round of calls is answered once all three have arrived.
+  await using started = await startGateway({
+    async say(_, call) {
+      await until(() => started.engine.requests.length >= (call < 3 ? 3 : 6))
+      return 'The same.'
+    },
+  })
+  const session = started.gateway.open(byPrompt)
+  const again = [...asking('Say.'), { role: 'assistant' as const, content: 'The same.' }, ...asking('Again.')]
+  await Promise.all([1, 2, 3].map(() => post(session.endpoint('agent'), { messages: asking('Say.') })))
+  await started.gateway.pause({ drain: true })
+  const second = Promise.all([1, 2, 3].map(() => post(session.endpoint('agent'), { messages: again })))
+  await until(() => started.gateway.counts().calls === 6)
+  started.gateway.resume()
+  await second
+  const { samples } = toTrainingSamples(episodeOf(await session.close()))
+  expect(samples.map(({ provenance }) => provenance.turns.length)).toEqual([2, 2, 2])
+  expect(new Set(samples.flatMap(({ provenance }) => provenance.turns)).size).toBe(6)
+})
+
 test.each<Record<string, string>>([{}, { '*': 'tiny' }])(
   'agents that share an address are told apart by the model that each asks for (aliases %j)',
   async (aliases) => {

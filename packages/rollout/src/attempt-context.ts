@@ -78,9 +78,9 @@ export function createAttemptContext(options: AttemptContextOptions): RolloutCon
     },
     state,
     invoke,
-    async runTool(name, call, run) {
+    async runTool(name, call, run, place) {
       const agent = declared(name).name
-      return journal.run({ agent, trajectory: invocations.at(agent).id, ...call, isFunction: true }, run)
+      return journal.run({ agent, trajectory: invocations.at(agent, place).id, ...call, isFunction: true }, run)
     },
   }
 }

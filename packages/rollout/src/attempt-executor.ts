@@ -198,11 +198,12 @@ function endOf(
   })
 }
 
-const answered = ({ answer, messages, stopped }: AgentAnswer): AgentEnd => ({
+const answered = ({ answer, messages, stopped, metSharedLimit }: AgentAnswer): AgentEnd => ({
   kind: 'answered',
   answer,
   messages: [...messages],
   ...(stopped && { stopped }),
+  ...(metSharedLimit && { metSharedLimit }),
 })
 
 function isAnswer(value: unknown): value is AgentAnswer {

@@ -1,14 +1,14 @@
-import { answering, type Message, type Trajectory, type Turn } from '@aworld-train/core'
+import { answeringTrajectory, type Message, type Trajectory, type Turn } from '@aworld-train/core'
 
 /** The conversation that ends with the latest turn of the invocation that answered, put together from the record. */
-export function recordedMessages(trajectories: readonly Trajectory[]): Message[] {
-  let latest: { turn: Turn; turns: readonly Turn[] } | null = null
-  for (const { turns } of answering(trajectories)) {
-    for (const turn of turns) if (!latest || turn.timing.endedAt >= latest.turn.timing.endedAt) latest = { turn, turns }
-  }
-  if (!latest) return []
+export function recordedMessages(trajectories: readonly Trajectory[], answer: string | null): Message[] {
+  const turns = answeringTrajectory(trajectories, answer)?.turns ?? []
+  const latest = turns.reduce<Turn | undefined>(
+    (best, turn) => (best && best.timing.endedAt > turn.timing.endedAt ? best : turn),
+    undefined,
+  )
   const path: Turn[] = []
-  for (let turn: Turn | undefined = latest.turn; turn; turn = parentOf(turn, latest.turns)) path.unshift(turn)
+  for (let turn = latest; turn; turn = parentOf(turn, turns)) path.unshift(turn)
   return path.flatMap(({ messagesDelta, message }) => [...messagesDelta, message])
 }
 

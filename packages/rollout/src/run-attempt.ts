@@ -2,7 +2,6 @@ import {
   type AgentDeclaration,
   type AttemptExecutor,
   type AttemptOutcome,
-  cutSideBySide,
   type ErrorRecord,
   linkInvocations,
   type Message,
@@ -16,12 +15,13 @@ import {
   TrainError,
   type Trajectory,
   type Turn,
+  workedSideBySide,
 } from '@aworld-train/core'
 import type { Span } from '@opentelemetry/api'
 import { emptyOutcome } from './empty-outcome.ts'
 import { traceHeadersOf } from './observe/rollout-spans.ts'
 import { recordedMessages } from './recorded-messages.ts'
-import { decideStop, type StopDecision } from './stop-reason.ts'
+import { decideStop } from './stop-reason.ts'
 import { tieToolCalls } from './tie-tool-calls.ts'
 
 export interface AttemptOptions {
@@ -108,12 +108,13 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   for (const problem of outcome.problems) options.onWarning(problem)
   const { toolCalls, toolErrors, functionCalls, timing } = outcome
   const answer = outcome.end.kind === 'answered' ? outcome.end : null
-  const decision = decideStop({ ...outcome, policyFailure: session.failure(), trajectories })
+  const policyFailure = session.failure()
+  const decision = decideStop({ ...outcome, policyFailure, trajectories })
   return {
     ...decision,
-    limitedSideBySide: isRolloutLimit(decision, trajectories, limits) && cutSideBySide(trajectories, answeredIn(outcome)),
+    limitedSideBySide: metLimitSideBySide(outcome, policyFailure, trajectories),
     answer: answer?.answer ?? null,
-    messages: answer?.messages.length ? answer.messages : recordedMessages(trajectories),
+    messages: answer?.messages.length ? answer.messages : recordedMessages(trajectories, answer?.answer ?? null),
     trajectories,
     toolCalls: tieToolCalls(toolCalls, trajectories),
     toolErrors,
@@ -122,17 +123,16 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   }
 }
 
-const answeredIn = ({ invocations }: AttemptOutcome) => new Set(invocations.flatMap(({ id, answered }) => (answered ? [id] : [])))
-
-/** Whether the attempt ended at a limit that its invocations share. An agent's own limit of turns is no such limit. */
-function isRolloutLimit(
-  { stopReason }: StopDecision,
+/** Whether a limit that invocations share was met while they worked side by side, so that chance decided which of them met it. */
+function metLimitSideBySide(
+  { end, aborted, invocations }: AttemptOutcome,
+  policyFailure: Error | null,
   trajectories: readonly Trajectory[],
-  { maxTurns }: AttemptOptions['limits'],
 ): boolean {
-  if (stopReason === 'turn-limit')
-    return maxTurns !== undefined && trajectories.reduce((sum, { turns }) => sum + turns.length, 0) >= maxTurns
-  return stopReason === 'token-limit' || stopReason === 'tool-call-limit' || stopReason === 'cost-limit'
+  if (end.kind === 'answered' && end.metSharedLimit) return workedSideBySide(trajectories, invocations, () => true)
+  const isLimit = aborted?.code === 'AGENT_LIMIT' || (policyFailure instanceof TrainError && policyFailure.code === 'AGENT_LIMIT')
+  const withAnswer = new Set(invocations.flatMap(({ id, answered }) => (answered ? [id] : [])))
+  return isLimit && workedSideBySide(trajectories, invocations, (id) => !withAnswer.has(id))
 }
 
 /** Stands in for the outcome of an agent's side that is gone. */

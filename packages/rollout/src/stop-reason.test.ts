@@ -121,9 +121,22 @@ test.each(cases)('%s', (_name, input, stopReason, code) => {
     aborted: null,
     policyFailure: null,
     environmentFailure: null,
+    invocations: [],
     trajectories: recorded,
     ...input,
   })
   expect(decision.stopReason).toBe(stopReason)
   expect(decision.error?.code).toBe(code)
+})
+
+test.each([1, 9])('which of several agents side by side ended later decides nothing (%d)', (endedAt) => {
+  const [first, second] = ['a', 'b'].map((id, i) => ({
+    ...trajectories(turn(`part ${id}`, i === 0 ? 'length' : 'stop', i === 0 ? endedAt : 5))[0]!,
+    id,
+    agent: id,
+  }))
+  const input = { aborted: null, policyFailure: null, environmentFailure: null, invocations: [], trajectories: [first!, second!] }
+  expect(decideStop({ ...input, end: answered('{"a":"part a","b":"part b"}') }).stopReason).toBe('truncated')
+  expect(decideStop({ ...input, end: answered('part b') }).stopReason).toBe('completed')
+  expect(decideStop({ ...input, end: threw(new Error('Could not parse it.')) }).stopReason).toBe('truncated')
 })

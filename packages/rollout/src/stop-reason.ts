@@ -1,7 +1,9 @@
 import {
   type AgentEnd,
   answering,
+  answeringTrajectory,
   type ErrorRecord,
+  type InvocationRecord,
   StopReason,
   TrainError,
   type Trajectory,
@@ -17,6 +19,7 @@ export interface StopInput {
   readonly policyFailure: Error | null
   /** The first lost tool server or refused lease. */
   readonly environmentFailure: ErrorRecord | null
+  readonly invocations: readonly InvocationRecord[]
   readonly trajectories: readonly Trajectory[]
 }
 
@@ -26,7 +29,7 @@ export interface StopDecision {
 }
 
 /** Decides why an episode ended. A limit outweighs an answer given after it; a failure that the agent overcame does not. */
-export function decideStop({ end, aborted, policyFailure, environmentFailure, trajectories }: StopInput): StopDecision {
+export function decideStop({ end, aborted, policyFailure, environmentFailure, invocations, trajectories }: StopInput): StopDecision {
   const failure = policyFailure === null ? null : toTrainError(policyFailure, 'POLICY_UNAVAILABLE').toRecord()
   const limit = limitOf(aborted) ?? limitOf(failure)
   if (limit) return limit
@@ -40,7 +43,8 @@ export function decideStop({ end, aborted, policyFailure, environmentFailure, tr
     const limited = limitOf(error)
     if (limited) return limited
     // Clients refuse a message that was cut: `openai` throws a LengthFinishReasonError, others fail to read its arguments.
-    const cut = error.code === 'AGENT_FAILED' && latestTurn(trajectories)?.finishReason.unified === 'length'
+    const withAnswer = new Set(invocations.flatMap(({ id, answered }) => (answered ? [id] : [])))
+    const cut = error.code === 'AGENT_FAILED' && trajectories.some(({ id, turns }) => !withAnswer.has(id) && isCut(lastOf(turns)))
     return { stopReason: cut ? 'truncated' : 'failed', error }
   }
   if (!trajectories.some(({ turns }) => turns.length > 0)) {
@@ -49,8 +53,7 @@ export function decideStop({ end, aborted, policyFailure, environmentFailure, tr
     return { stopReason: 'no-model-call', error: noModelCall().toRecord() }
   }
   if (end.stopped) return { stopReason: end.stopped, error: undefined }
-  const cut = answerTurn(end.answer, trajectories)?.finishReason.unified === 'length'
-  return { stopReason: cut ? 'truncated' : 'completed', error: undefined }
+  return { stopReason: isAnswerCut(end.answer, trajectories) ? 'truncated' : 'completed', error: undefined }
 }
 
 /** AGENT_LIMIT names its stop reason in `details`; a full context and a cancellation end an episode like a limit. */
@@ -62,17 +65,20 @@ function limitOf(error: ErrorRecord | null): StopDecision | null {
   return { stopReason: named.success ? named.data : 'turn-limit', error }
 }
 
-/** The turn that an answer was taken from: of the invocation that answered the latest one that contains it, else the latest. */
-function answerTurn(answer: string | null, trajectories: readonly Trajectory[]): Turn | undefined {
-  const turns = inOrder(answering(trajectories))
+/**
+ * Whether the answer was cut: the latest turn that has it, of the invocation that answered, else the latest turn of any invocation whose answer
+ * it can be.
+ */
+function isAnswerCut(answer: string | null, trajectories: readonly Trajectory[]): boolean {
   const text = answer?.trim()
-  return (text ? turns.findLast(({ message }) => message.content?.includes(text)) : undefined) ?? turns.at(-1)
+  const turns = inOrder(answeringTrajectory(trajectories, answer)?.turns ?? [])
+  const turn = text ? turns.findLast(({ message }) => message.content?.includes(text)) : undefined
+  return turn ? isCut(turn) : answering(trajectories).some((trajectory) => isCut(lastOf(trajectory.turns)))
 }
 
-const latestTurn = (trajectories: readonly Trajectory[]): Turn | undefined => inOrder(answering(trajectories)).at(-1)
-
-const inOrder = (trajectories: readonly Trajectory[]): Turn[] =>
-  trajectories.flatMap((trajectory) => trajectory.turns).sort((a, b) => a.timing.endedAt - b.timing.endedAt)
+const isCut = (turn: Turn | undefined): boolean => turn?.finishReason.unified === 'length'
+const inOrder = (turns: readonly Turn[]): Turn[] => turns.toSorted((a, b) => a.timing.endedAt - b.timing.endedAt)
+const lastOf = (turns: readonly Turn[]): Turn | undefined => inOrder(turns).at(-1)
 
 function noModelCall(): TrainError {
   return new TrainError(

@@ -2,11 +2,14 @@ import type { ExecutedToolCall, ToolCallRecord, Trajectory } from '@aworld-train
 
 /**
  * The tool calls of an attempt with the turns that asked for them, in the order in which the trajectories ask for them. Calls that no turn
- * asked for are behind the others, in the order in which they began.
+ * asked for are behind the others, those of one invocation after another, in the order in which they began.
  */
 export function tieToolCalls(calls: readonly ExecutedToolCall[], trajectories: readonly Trajectory[]): ToolCallRecord[] {
   const sampled = sampledCalls(trajectories)
-  const tied = calls.map((call, index) => {
+  const places = new Map(trajectories.map(({ id }, place) => [id, place]))
+  const placeOf = ({ trajectory }: ExecutedToolCall) => places.get(trajectory) ?? places.size
+  const byInvocation = calls.toSorted((a, b) => placeOf(a) - placeOf(b))
+  const tied = byInvocation.map((call, index) => {
     const match = takeMatch(sampled, call)
     const { agent, trajectory, ...rest } = call
     const record = { agent, trajectory, turn: match?.turn ?? null, ...rest, id: call.id ?? match?.id ?? `call-${index + 1}` }

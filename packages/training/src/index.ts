@@ -45,7 +45,7 @@ export { inTriedRun, type RunRequest } from './directory/tried-run.ts'
 export { createFailureTally, type EvaluationHere } from './events/failure-tally.ts'
 export { createIdleClock } from './events/idle-clock.ts'
 export { checkExecutor } from './executor/check-executor.ts'
-export { concurrencyOf, isExternal, isInProcess, localEngine } from './executor/find-launcher.ts'
+export { isExternal, localEngine } from './executor/find-launcher.ts'
 export {
   type Launchers,
   openExecutor,

@@ -102,7 +102,7 @@ export const serve = defineCommand({
       maxKeptTurns,
       maxCallsInFlight,
       ...(address && { address }),
-      ...(record && { onTurn: (_agent, turn) => record.append(turn) }),
+      ...(record && { onTurn: (_, turn) => record.append(turn) }),
     })
     const { baseUrl, model: name } = session.endpoint('client')
     process.stdout.write(

@@ -99,7 +99,7 @@ function openClients(
     maxCallsInFlight,
     maxKeptTurns,
     ...(address && { address }),
-    ...(turns && { onTurn: (agent, turn) => turns.append(turn, { rollout: 'clients', attempt: 0, agent }) }),
+    ...(turns && { onTurn: (_, turn) => turns.append(turn, { rollout: 'clients', attempt: 0, agent: turn.agent }) }),
   })
 }
 

@@ -42,7 +42,8 @@ export class InvocationJournal {
     const ownPlace = own ? `${own[1]}.${own[2]}` : place
     const id = this.#idOf(agent, ownPlace)
     const existing = this.#entries.get(id)
-    if (!existing) this.#add({ id, agent, startedBy: own ? [{ trajectory: null, toolCall: place }] : [], answered: false, timing: null })
+    if (!existing)
+      this.#add({ id, agent, startedBy: place === '' ? [] : [{ trajectory: null, toolCall: place }], answered: false, timing: null })
     const { toolCall = place } = existing?.record.startedBy[0] ?? {}
     if (own && toolCall !== place) {
       throw new TrainError(

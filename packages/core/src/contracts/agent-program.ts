@@ -107,6 +107,7 @@ export interface RolloutContext {
     agent: string,
     call: { id: string; name: string; arguments: string },
     run: (signal: AbortSignal) => Promise<ToolResult>,
+    place?: string,
   ): Promise<ToolResult>
 }
 
@@ -114,8 +115,10 @@ export interface AgentAnswer {
   /** Final answer; `null` if the agent gave none. */
   readonly answer: string | null
   readonly messages: readonly Message[]
-  /** Set by an agent that stopped at its own limit of turns. */
+  /** Set by an agent that stopped at a limit of turns. */
   readonly stopped?: 'turn-limit' | undefined
+  /** Whether an agent met a limit that it shares with others, of the rollout or of a swarm. */
+  readonly metSharedLimit?: true | undefined
 }
 
 /** Anything that can be trained. Agent, Swarm and plain functions are converted to this. */

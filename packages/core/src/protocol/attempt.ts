@@ -38,6 +38,8 @@ export const AgentEnd = z.discriminatedUnion('kind', [
     messages: z.array(Message),
     /** Set by an agent that stopped at its own limit of turns. */
     stopped: z.literal('turn-limit').optional(),
+    /** Whether an agent met a limit that it shares with others, of the rollout or of a swarm. */
+    metSharedLimit: z.literal(true).optional(),
   }),
   z.strictObject({ kind: z.literal('threw'), error: ErrorRecord }),
   z.strictObject({ kind: z.literal('abandoned') }),

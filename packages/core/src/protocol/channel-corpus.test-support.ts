@@ -15,7 +15,7 @@ const messages: Readonly<Record<string, Omit<GoldenMessage, 'from'>>> = {
   hello: {
     message: {
       type: 'hello',
-      protocol: 1,
+      protocol: 2,
       run: 'periodic table',
       incarnation: '9f0c',
       worker: 'worker-0',
@@ -83,7 +83,7 @@ const messages: Readonly<Record<string, Omit<GoldenMessage, 'from'>>> = {
   welcome: {
     message: {
       type: 'welcome',
-      protocol: 1,
+      protocol: 2,
       service: '0.1.0',
       needFiles: true,
       graceMs: 30_000,

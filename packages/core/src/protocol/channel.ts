@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /** Version of the channel: a trainer client and a service that name another one refuse each other. */
-export const channelProtocol = 1
+export const channelProtocol = 2
 
 /** Where a trainer client's WebSocket goes, on the port of the rollout service. */
 export const channelPath = '/v1/channel'

@@ -8,13 +8,17 @@ export function toBranches(turns: readonly Turn[]): Turn[][] {
 }
 
 /**
- * Branches in an order that does not depend on time: those of several roots by their tokens, because a program may have several conversations
- * at once and turns are numbered as they come. Branches of one root keep their order.
+ * Branches in an order that does not depend on time: by their tokens where a program has several conversations, or calls that were under way
+ * at once, because turns are numbered as they come. Others keep their order.
  */
 export function inStableOrder(branches: readonly (readonly Turn[])[]): readonly (readonly Turn[])[] {
-  if (new Set(branches.map(([root]) => root)).size < 2) return branches
+  const leaves = branches.map((path) => path.at(-1)!)
+  const isConcurrent = leaves.some((leaf, i) => leaves.slice(i + 1).some((other) => areAtOnce(leaf.timing, other.timing)))
+  if (new Set(branches.map(([root]) => root)).size < 2 && !isConcurrent) return branches
   return branches.toSorted((one, other) => compareTokens(one.at(-1)!, other.at(-1)!))
 }
+
+const areAtOnce = (a: Turn['timing'], b: Turn['timing']) => a.startedAt < b.endedAt && b.startedAt < a.endedAt
 
 function compareTokens(one: Turn, other: Turn): number {
   return compareTokenIds(one.promptTokenIds, other.promptTokenIds) || compareTokenIds(one.completionTokenIds, other.completionTokenIds)

@@ -5,8 +5,11 @@ import { untrainedEpisode } from './untrained-episode.ts'
 /** The end of a rollout. `stopReason` replaces the code of one that has no error. */
 export type EndedRollout = Pick<Episode, 'rollout' | 'reward' | 'stopReason' | 'error'> & { readonly turns: number }
 
-export const toEndedRollout = ({ trajectories, ...episode }: Episode): EndedRollout => ({
-  ...episode,
+export const toEndedRollout = ({ rollout, reward, stopReason, error, trajectories }: Episode): EndedRollout => ({
+  rollout,
+  reward,
+  stopReason,
+  ...(error && { error }),
   turns: trajectories.reduce((sum, { turns }) => sum + turns.length, 0),
 })
 

@@ -6,13 +6,14 @@ import type { Turn } from '../protocol/turn.ts'
 import { makeTrajectory } from './arbitrary-episode.test-support.ts'
 import {
   answering,
+  answeringTrajectory,
   compareIds,
-  cutSideBySide,
   invocationEndpoint,
   invocationId,
   invocationPlace,
   linkInvocations,
   placeOfCall,
+  workedSideBySide,
 } from './invocations.ts'
 
 const agents = ['the planner', 'reader', 'helper']
@@ -114,6 +115,15 @@ test('the answer is of the invocation at the end of the program, whenever others
   expect(ids(trajectory('a', turns), trajectory('b', turns))).toEqual(['a', 'b'])
 })
 
+test('of several invocations that may have answered it is the last that wrote the answer, else the last, whenever they ended', () => {
+  const saying = (content: string, endedAt: number) =>
+    turnsAt([0, endedAt]).map((turn) => ({ ...turn, message: { role: 'assistant' as const, content } }))
+  const all = [trajectory('a', saying('one', 9)), trajectory('b', saying('two', 5)), trajectory('c', saying('two', 7))]
+  const idFor = (answer: string | null) => answeringTrajectory(all, answer)?.id
+  expect([idFor('one'), idFor('two'), idFor('{"a":"one","b":"two"}'), idFor(null)]).toEqual(['a', 'c', 'c', 'c'])
+  expect(answeringTrajectory([], 'x')).toBeUndefined()
+})
+
 test('a limit is met side by side if an invocation that it cut worked beside another that is no caller of it', () => {
   const span = (startedAt: number, endedAt: number) => ({ timing: { startedAt, endedAt } })
   const byCall = { startedBy: [{ trajectory: 'lead', turn: 0, toolCall: 'c' }] }
@@ -121,11 +131,20 @@ test('a limit is met side by side if an invocation that it cut worked beside ano
   const first = trajectory('reader:lead.0.0', [], { ...span(1, 4), ...byCall })
   const beside = trajectory('reader:lead.0.1', [], { ...span(2, 5), ...byCall })
   const after = trajectory('reader:lead.1.0', [], { ...span(6, 8), ...byCall })
-  const cut = (all: Trajectory[], ...answered: string[]) => cutSideBySide(all, new Set(answered))
+  const cut = (all: Trajectory[], ...answered: string[]) => {
+    const records = all.map(({ id, timing }) => invocation(id, [], timing))
+    return workedSideBySide(all, records, (id) => !answered.includes(id))
+  }
   expect(cut([lead, first])).toBe(false)
   expect(cut([lead, first, beside])).toBe(true)
   expect(cut([lead, first, beside], first.id, beside.id)).toBe(false)
   expect(cut([lead, first, after], first.id)).toBe(false)
-  expect(cut([trajectory('agent', turnsAt([0, 2], [2, 4]))])).toBe(false)
-  expect(cut([trajectory('agent', turnsAt([0, 2], [5, 6], [1, 4]))])).toBe(true)
+})
+
+test('what a program does not declare worked side by side if its calls did', () => {
+  const undeclared = (...all: Trajectory[]) => workedSideBySide(all, [], () => true)
+  expect(undeclared(trajectory('agent', turnsAt([0, 2], [2, 4])))).toBe(false)
+  expect(undeclared(trajectory('agent', turnsAt([0, 2], [5, 6], [1, 4])))).toBe(true)
+  expect(undeclared(trajectory('planner', turnsAt([0, 2], [4, 6])), trajectory('executor', turnsAt([2, 4])))).toBe(false)
+  expect(undeclared(trajectory('planner', turnsAt([0, 2], [4, 6])), trajectory('executor', turnsAt([2, 5])))).toBe(true)
 })

@@ -39,7 +39,9 @@ export function compareIds(a: string, b: string): number {
     const other = right[i]
     if (other === undefined) return 1
     if (part === other) continue
-    return i % 2 === 1 ? Number(part) - Number(other) : part < other ? -1 : 1
+    // Numbers that are equal may be written with zeros before them.
+    if (i % 2 === 1 && Number(part) !== Number(other)) return Number(part) - Number(other)
+    return part < other ? -1 : 1
   }
   return left.length - right.length
 }
@@ -88,8 +90,8 @@ function spanOf({ turns }: Trajectory): Trajectory['timing'] {
 }
 
 /**
- * The invocations whose answer is that of the program: no tool call asked for them, and they handed their answer on to nobody. There is one,
- * unless a program declares several agents and says nothing of who starts whom.
+ * The invocations whose answers can be that of the program: no tool call asked for them, and they handed their answer on to nobody. There are
+ * several where a program declares several agents and not who starts whom, and where a function makes one answer out of several.
  */
 export function answering(trajectories: readonly Trajectory[]): Trajectory[] {
   const handedOn = new Set(
@@ -101,12 +103,29 @@ export function answering(trajectories: readonly Trajectory[]): Trajectory[] {
   return worked.length > 0 ? worked : trajectories.filter(({ turns }) => turns.length > 0)
 }
 
+/** Of the invocations whose answers can be that of the program the last one, in the order of the episode, that wrote it; else the last one. */
+export function answeringTrajectory(trajectories: readonly Trajectory[], answer: string | null): Trajectory | undefined {
+  const candidates = answering(trajectories)
+  const text = answer?.trim()
+  const writers = text ? candidates.filter(({ turns }) => turns.some(({ message }) => message.content?.includes(text))) : []
+  return (writers.length > 0 ? writers : candidates).at(-1)
+}
+
+type Interval = NonNullable<Trajectory['timing']>
+
 /**
- * Whether an invocation that did not come to its answer worked at the same time as another one that neither started it nor was started by
- * it, or whether two calls of one invocation were under way at once.
+ * Whether an invocation worked at the same time as another one that neither started it nor was started by it, or whether two calls of one
+ * invocation were under way at once. One of the two must be among those that `isCut` names. What a program does not declare is told by its
+ * turns.
  */
-export function cutSideBySide(trajectories: readonly Trajectory[], answered: ReadonlySet<string>): boolean {
+export function workedSideBySide(
+  trajectories: readonly Trajectory[],
+  invocations: readonly InvocationRecord[],
+  isCut: (id: string) => boolean,
+): boolean {
   const byId = new Map(trajectories.map((trajectory) => [trajectory.id, trajectory]))
+  const declared = new Map(invocations.flatMap(({ id, timing }) => (timing === null ? [] : [[id, [timing]] as const])))
+  const intervalsOf = ({ id, turns }: Trajectory): readonly Interval[] => declared.get(id) ?? turns.map(({ timing }) => timing)
   const callersOf = (id: string, found = new Set<string>()): Set<string> => {
     for (const { trajectory } of byId.get(id)?.startedBy ?? []) {
       if (found.has(trajectory)) continue
@@ -116,15 +135,17 @@ export function cutSideBySide(trajectories: readonly Trajectory[], answered: Rea
     return found
   }
   const areSideBySide = (a: Trajectory, b: Trajectory): boolean =>
-    a !== b && overlap(a.timing, b.timing) && !callersOf(a.id).has(b.id) && !callersOf(b.id).has(a.id)
+    a !== b &&
+    intervalsOf(a).some((one) => intervalsOf(b).some((other) => overlap(one, other))) &&
+    !callersOf(a.id).has(b.id) &&
+    !callersOf(b.id).has(a.id)
   return (
-    trajectories.some((cut) => !answered.has(cut.id) && trajectories.some((other) => areSideBySide(cut, other))) ||
+    trajectories.some((cut) => isCut(cut.id) && trajectories.some((other) => areSideBySide(cut, other))) ||
     trajectories.some(({ turns }) => {
       const inTime = turns.map(({ timing }) => timing).sort((a, b) => a.startedAt - b.startedAt)
-      return inTime.some((timing, i) => overlap(timing, inTime[i + 1] ?? null))
+      return inTime.some((timing, i) => i > 0 && overlap(inTime[i - 1]!, timing))
     })
   )
 }
 
-const overlap = (a: Trajectory['timing'], b: Trajectory['timing']): boolean =>
-  a !== null && b !== null && a.startedAt < b.endedAt && b.startedAt < a.endedAt
+const overlap = (a: Interval, b: Interval): boolean => a.startedAt < b.endedAt && b.startedAt < a.endedAt

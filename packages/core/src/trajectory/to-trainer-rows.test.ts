@@ -71,11 +71,40 @@ describe('branches', () => {
     const frozen = makeTrajectory([turn()], { agent: 'judge', trainable: false }, 3_000_000)
     const episode = makeEpisode([one, other, frozen])
     const all = toTrainerRows(episode, options())
-    expect(all.rows.map(({ agent }) => agent)).toEqual(['act', 'plan'])
+    expect(all.rows.map(({ agent }) => agent)).toEqual(['plan', 'act'])
     expect(all.omitted).toEqual({ 'frozen-policy': 2 })
     const last = toTrainerRows(episode, options({ rows: 'last' }))
-    expect(last.rows.map(({ agent }) => agent)).toEqual(['plan'])
+    expect(last.rows.map(({ agent }) => agent)).toEqual(['act'])
     expect(last.omitted).toEqual({ 'frozen-policy': 2, 'unselected-by-trainer': 2 })
+  })
+
+  test('of invocations that nobody declared to be the last do not depend on who ended later', () => {
+    const readerOf = (id: string, endedAt: number) => {
+      const trajectory = makeTrajectory(
+        [turn()],
+        { agent: 'reader', id, startedBy: [{ trajectory: 'lead', turn: 0, toolCall: id }] },
+        1_000_000 + endedAt,
+      )
+      trajectory.turns[0]!.timing = { startedAt: 0, endedAt }
+      return trajectory
+    }
+    const lead = makeTrajectory([turn()], { agent: 'lead', trainable: false })
+    for (const [first, second] of [
+      [5, 9],
+      [9, 5],
+    ] as const) {
+      const episode = makeEpisode([lead, readerOf('reader:lead.0.0', first), readerOf('reader:lead.0.1', second)])
+      expect(toTrainerRows(episode, options({ rows: 'last' })).rows).toMatchObject([{ trajectory: 'reader:lead.0.1' }])
+    }
+  })
+
+  test('of an evaluation are those of the answer where the agent of the rows made no call, and of a limit met side by side', () => {
+    const act = makeTrajectory([turn()], { agent: 'act' })
+    const evaluated = toTrainerRows(makeEpisode([act]), options({ rows: { role: 'plan' }, evaluation: true }))
+    expect(evaluated).toMatchObject({ status: 'done', rows: [{ agent: 'act', reward: 1 }] })
+    const limited = makeEpisode([act], { stopReason: 'token-limit', limitedSideBySide: true })
+    expect(toTrainerRows(limited, options({ evaluation: true }))).toMatchObject({ status: 'done', rows: [{ agent: 'act', reward: 1 }] })
+    expect(toTrainerRows(limited, options())).toMatchObject({ rows: [], omitted: { 'truncated-episode': 2 } })
   })
 
   test('of one agent are that of its last branch; what others sampled is left out', () => {

@@ -6,7 +6,7 @@ import type { UntrainedReason } from '../protocol/token-ledger.ts'
 import type { TrainingSample } from '../protocol/training-sample.ts'
 import type { Turn } from '../protocol/turn.ts'
 import { isUnscored, toEndedRollout } from './failures.ts'
-import { answering } from './invocations.ts'
+import { answeringTrajectory } from './invocations.ts'
 import { type BranchCandidate, type SampleAssembly, toTrainingSamples, type UntrainedTurns } from './to-training-samples.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
 
@@ -66,20 +66,26 @@ function greatest(branches: readonly BranchCandidate[], measure: (branch: Branch
 
 const lastEnded = (branches: readonly BranchCandidate[]) => greatest(branches, ({ path }) => path.at(-1)!.timing.endedAt)
 
-/** Of the branches of an agent's last invocation the one that ended last. */
-function branchOf(role: string, branches: readonly BranchCandidate[]): BranchCandidate | undefined {
-  const own = branches.filter(({ trajectory }) => trajectory.agent === role)
-  return lastEnded(own.filter(({ trajectory }) => trajectory === own.at(-1)!.trajectory))
-}
+/** Of the last of these invocations, in the order of the episode, the branch that ended last. */
+const lastOf = (branches: readonly BranchCandidate[]) =>
+  lastEnded(branches.filter(({ trajectory }) => trajectory === branches.at(-1)?.trajectory))
 
-/** Of the branches of the invocation that answered the one that ended last. */
-function answeringBranch(branches: readonly BranchCandidate[]): BranchCandidate | undefined {
-  const ids = new Set(answering(branches.map(({ trajectory }) => trajectory)).map(({ id }) => id))
-  return lastEnded(branches.filter(({ trajectory }) => ids.has(trajectory.id)))
+/** The branch of an agent's last invocation. */
+const branchOf = (role: string, branches: readonly BranchCandidate[]) =>
+  lastOf(branches.filter(({ trajectory }) => trajectory.agent === role))
+
+/**
+ * The branch of the invocation that answered. Where its model is not trained, that of the last invocation that no tool call asked for, else of
+ * the last one.
+ */
+function answeringBranch(branches: readonly BranchCandidate[], { trajectories, answer }: Episode): BranchCandidate | undefined {
+  const id = answeringTrajectory(trajectories, answer)?.id
+  const members = branches.filter(({ trajectory }) => trajectory.startedBy.every(({ toolCall }) => toolCall === null))
+  return lastEnded(branches.filter(({ trajectory }) => trajectory.id === id)) ?? lastOf(members) ?? lastOf(branches)
 }
 
 const selections: Readonly<
-  Record<Extract<RowSelection, string>, (branches: readonly BranchCandidate[]) => BranchCandidate | undefined | null>
+  Record<Extract<RowSelection, string>, (branches: readonly BranchCandidate[], episode: Episode) => BranchCandidate | undefined | null>
 > = {
   all: () => null,
   last: answeringBranch,
@@ -98,21 +104,27 @@ export function toTrainerRows(episode: Episode, options: TrainerRowOptions): Tra
   const incompleteEpisodes = evaluation ? 'train' : options.incompleteEpisodes
   const { rows: selection } = options
   const unscored = reward === 'native' ? 'keep' : 'exclude'
-  const reason = untrainedEpisode(episode, { unscored, incompleteEpisodes })
+  const { limitedSideBySide: _, ...evaluated } = episode
+  const reason = untrainedEpisode(evaluation ? evaluated : episode, { unscored, incompleteEpisodes })
   let primary: BranchCandidate | undefined
   let assembly: SampleAssembly
   try {
-    assembly = toTrainingSamples(evaluation && reason !== null ? { ...episode, stopReason: 'completed', reward: 0 } : episode, {
-      unscored,
-      incompleteEpisodes,
-      ...(evaluation ? { truncatedSampling: 'accept' } : limits),
-      select(branches) {
-        const sampled = branches.filter(holdsTokens)
-        const one = typeof selection === 'string' ? selections[selection](sampled) : branchOf(selection.role, sampled)
-        primary = one ?? answeringBranch(sampled)
-        return one === null ? sampled : sampled.filter((branch) => branch === one)
+    assembly = toTrainingSamples(
+      evaluation ? (reason === null ? evaluated : { ...evaluated, stopReason: 'completed', reward: 0 }) : episode,
+      {
+        unscored,
+        incompleteEpisodes,
+        ...(evaluation ? { truncatedSampling: 'accept' } : limits),
+        select(branches) {
+          const sampled = branches.filter(holdsTokens)
+          const selected = typeof selection === 'string' ? selections[selection](sampled, episode) : branchOf(selection.role, sampled)
+          // An evaluation scores every rollout, also one without the agent whose rows are trained.
+          const one = selected === undefined && evaluation ? answeringBranch(sampled, episode) : selected
+          primary = one ?? answeringBranch(sampled, episode)
+          return one === null ? sampled : sampled.filter((branch) => branch === one)
+        },
       },
-    })
+    )
   } catch (cause) {
     if (!(cause instanceof TrainError)) throw cause
     return { status: 'failed', rows: [], ...everything(episode, 'failed-episode'), error: cause.toRecord() }

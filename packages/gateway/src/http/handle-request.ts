@@ -83,7 +83,6 @@ interface Exchange {
 
 async function serveSide(parts: GatewayParts, { session, agent: first }: Grant, { route, request, response }: Exchange): Promise<void> {
   const { path } = route
-  const agent = stateAt(session, first, placeOf(route))
   const { method = '' } = request
   const side = sideRequest(path)
   if (!side) {
@@ -95,14 +94,14 @@ async function serveSide(parts: GatewayParts, { session, agent: first }: Grant, 
   const { signal } = disconnection
   response.once('close', () => disconnection.abort(badRequest('The client left before its tokens were counted.')))
   const run: RunWork = (work) => pacer.run(session, signal, work)
-  const { memory } = agent
   const json = await side({
     method,
     path,
-    memory,
+    memory: stateAt(session, first, placeOf(route)).memory,
     async countTokens(dialect) {
       const body = await readCallBody(request, response, parts)
-      const call = await run(() => decode(dialect, body, memory))
+      const agent = agentOfCall(models, { session, agent: first }, route, body)
+      const call = await run(() => decode(dialect, body, agent.memory))
       return await countTokens({ models, session, agent, encoder, run, signal }, call)
     },
   })

@@ -104,7 +104,7 @@ export function createSessionsApi(
       taskId,
       policy,
       maxSessionTokens,
-      ...(onTurn && { onTurn: (agent, turn) => onTurn({ rollout, attempt: opening.attempt, agent, turn }) }),
+      ...(onTurn && { onTurn: (_, turn) => onTurn({ rollout, attempt: opening.attempt, agent: turn.agent, turn }) }),
     }
     const session = open(sessionRequest)
     const expiresAt = Date.now() + timeoutMs

@@ -37,14 +37,22 @@ export async function prepare({
   const isAbandoned = (turn: number) => turns[turn]?.delivered === 'abandoned'
   const isContinued = (turn: number) => Array.from(agent.underway).some(({ matched }) => matched === turn)
   const request = { messages, tools, toolsJson, forced: forcedCall(call), isAbandoned, isContinued }
-  const prepared = await chat.prepareAsync(conversation, request, { encoder: parts.encoder, owner: session, signal, run })
+  // A call is under way from the moment of its match, because many calls may match before one of them samples.
+  const prepare: typeof conversation.prepare = (prepareRequest) => {
+    const prompt = conversation.prepare(prepareRequest)
+    agent.underway.add(prompt)
+    return prompt
+  }
+  const prepared = await chat.prepareAsync({ prepare }, request, { encoder: parts.encoder, owner: session, signal, run })
   const { model } = engine
   const { length } = prepared.promptTokenIds
   if (length >= model.contextLength) {
+    agent.underway.delete(prepared)
     const message = `The conversation has ${length} tokens, the context of "${model.name}" ${model.contextLength}; shorten it, or use a model with a longer context.`
     throw new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
   }
   if (responseRoom(turns, prepared, limits) < 1) {
+    agent.underway.delete(prepared)
     const message = `Rollout "${limits.rollout}" has used the ${limits.maxResponseTokens} tokens that a conversation may have from its first answer on; raise maxResponseTokens, or make the agent say and read less.`
     throw new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
   }

@@ -11,7 +11,7 @@ afterAll(() => model[Symbol.asyncDispose]())
 
 describe('a trainer client is rejected', () => {
   const cases = [
-    ['of another protocol', { protocol: 2 }, 'CHANNEL_PROTOCOL'],
+    ['of another protocol', { protocol: 3 }, 'CHANNEL_PROTOCOL'],
     [
       'that renders with other arguments than the first',
       { check: { messages: [{ role: 'user', content: 'Hello.' }], tools: null, templateArguments: { enable_thinking: false } } },
@@ -68,7 +68,7 @@ describe('a trainer client is rejected', () => {
     const store = memoryStore()
     const setState = async () => await new Promise<void>((resolve) => setTimeout(resolve, 4_000))
     await using started = await startChannel(model, { store: { ...store, setState }, limits: { helloMs: 3_000 } })
-    expect((await started.connect()).welcome.protocol).toBe(1)
+    expect((await started.connect()).welcome.protocol).toBe(2)
   })
 
   test('that says nothing', async () => {
@@ -98,7 +98,7 @@ describe('a connection is closed', () => {
     client.sendRaw(data)
     expect((await client.closed).code).toBe(channelCloseCodes.unreadable)
     expect(client.heard.at(-1)).toMatchObject({ type: 'error', message: expect.any(String) })
-    expect((await started.connect()).welcome.protocol).toBe(1)
+    expect((await started.connect()).welcome.protocol).toBe(2)
   })
 
   test('after a second hello', async () => {

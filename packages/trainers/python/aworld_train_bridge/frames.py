@@ -14,7 +14,7 @@ from typing import Any, Iterable, Mapping
 
 from .errors import ChannelError
 
-PROTOCOL = 1
+PROTOCOL = 2
 MAX_FRAME_BYTES = 1 << 30
 
 _CODES = {"int32": "i", "float32": "f", "uint8": "B"}

@@ -16,7 +16,7 @@ from aworld_train_bridge.open_rollout import ModelCall, Sampled
 from aworld_train_bridge.transport import TransportClosed
 
 HELLO = {"run": "r", "incarnation": "i", "worker": "w"}
-WELCOME = {"type": "welcome", "protocol": 1, "service": "0", "needFiles": False, "graceMs": 30000, "pingMs": 15000}
+WELCOME = {"type": "welcome", "protocol": 2, "service": "0", "needFiles": False, "graceMs": 30000, "pingMs": 15000}
 SETTINGS = {"rolloutTimeoutMs": None, "reward": "service", "rowSelection": "all"}
 
 

@@ -35,7 +35,7 @@ class ChannelTest(unittest.IsolatedAsyncioTestCase):
         task = self.start(channel)
         peer = await self.service.next()
         hello = await peer.greet()
-        self.assertEqual((hello.header["protocol"], hello.arrays["renderedIds"].tolist()), (1, [1, 2, 3]))
+        self.assertEqual((hello.header["protocol"], hello.arrays["renderedIds"].tolist()), (2, [1, 2, 3]))
         submit = await peer.hear("submit")
         self.assertEqual(submit.header["key"], KEY)
         peer.say({"type": "queued", "key": KEY})

@@ -16,7 +16,7 @@ it.each([
     'several trained ones under a framework',
     [agent('a', true), agent('b', true), agent('c', false)],
     'last',
-    'a, b trained; c frozen; rows "last": of each rollout only the conversation that ended last is trained',
+    'a, b trained; c frozen; rows "last": of each rollout only the conversation that gave the answer is trained',
   ],
   [
     'several trained ones of which one has the rows',
@@ -40,7 +40,7 @@ it('refuses rows of an agent that is unknown or not trained, and names those tha
 
 it('warns where one row a rollout leaves agents out that are trained', () => {
   expect(rowsWarning(agents, 'last')).toBe(
-    'rows is "last" and 2 agents are trained (planner, reader): of each rollout only the conversation that ended last is trained, whichever agent had it, and everything else that they sample is left out. Name one with { role: "planner" }.',
+    'rows is "last" and 2 agents are trained (planner, reader): of each rollout only the conversation that gave the answer is trained, and everything else that they sample is left out. Name one with { role: "planner" }.',
   )
   expect(rowsWarning(agents, 'longest')).toContain('only the longest conversation')
   expect([rowsWarning(agents, 'all'), rowsWarning(agents, { role: 'reader' }), rowsWarning(agents.slice(1), 'last')]).toEqual([

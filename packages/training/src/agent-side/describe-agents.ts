@@ -4,7 +4,7 @@ type Agents = readonly Pick<AgentDeclaration, 'name' | 'trainable'>[]
 
 const rules: Readonly<Record<Extract<RowSelection, string>, string>> = {
   all: 'every conversation of a rollout is a row',
-  last: 'of each rollout only the conversation that ended last is trained',
+  last: 'of each rollout only the conversation that gave the answer is trained',
   longest: 'of each rollout only the longest conversation is trained',
 }
 
@@ -27,7 +27,7 @@ export function checkRows(agents: Agents, rows: RowSelection): void {
 export function rowsWarning(agents: Agents, rows: RowSelection): string | null {
   const trained = trainedOf(agents)
   if (typeof rows !== 'string' || rows === 'all' || trained.length < 2) return null
-  return `rows is "${rows}" and ${trained.length} agents are trained (${trained.join(', ')}): ${rules[rows]}, whichever agent had it, and everything else that they sample is left out. Name one with { role: "${trained[0]}" }.`
+  return `rows is "${rows}" and ${trained.length} agents are trained (${trained.join(', ')}): ${rules[rows]}, and everything else that they sample is left out. Name one with { role: "${trained[0]}" }.`
 }
 
 /**

@@ -44,7 +44,7 @@ class Peer:
     async def greet(self, need_files: bool = False, **settings: Any) -> tuple[Frame, Frame | None]:
         hello = await self.hear("hello")
         given = {"rolloutTimeoutMs": None, "reward": "service", "rowSelection": "all", **settings}
-        await self.say({"type": "welcome", "protocol": 1, "service": "0", "needFiles": need_files, "graceMs": 30000, "pingMs": 15000, "settings": given})
+        await self.say({"type": "welcome", "protocol": 2, "service": "0", "needFiles": need_files, "graceMs": 30000, "pingMs": 15000, "settings": given})
         files = await self.hear("files") if need_files else None
         await self.say({"type": "ready"})
         return hello, files

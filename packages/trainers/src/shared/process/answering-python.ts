@@ -55,6 +55,7 @@ export function createAnsweringPython(options: AnsweringPythonOptions): Answerin
     try {
       return JSON.parse(await running.ask(JSON.stringify(request), AbortSignal.any(limits)))
     } catch (cause) {
+      running?.child.kill()
       running = null
       signal?.throwIfAborted()
       const late = cause instanceof Error && cause.name === 'TimeoutError'
@@ -81,7 +82,7 @@ export function createAnsweringPython(options: AnsweringPythonOptions): Answerin
 
 interface RunningPython {
   readonly child: ChildProcessWithoutNullStreams
-  /** Resolves to the next line of its output. Rejects when it ends instead, or when `signal` aborts, which ends it. */
+  /** Resolves to the next line of its output that is an object in JSON. Rejects when it ends instead, or when `signal` aborts, which ends it. */
   ask(line: string, signal: AbortSignal): Promise<string>
 }
 
@@ -107,7 +108,8 @@ function startPython({ python, args, cwd, env }: AnsweringPythonOptions): Runnin
       }
       const ended = (code: number | null) => reject(new Error(stderr.trim().split('\n').at(-1) || `it ended with ${code}`))
       signal.addEventListener('abort', stop, { once: true })
-      lines.once('line', resolve)
+      const read = (text: string) => text.startsWith('{') && resolve(text)
+      lines.on('line', read)
       child.once('error', reject).once('close', ended)
       if (hasEnded(child)) ended(child.exitCode)
       child.stdin.write(`${line}\n`)
@@ -115,7 +117,7 @@ function startPython({ python, args, cwd, env }: AnsweringPythonOptions): Runnin
         return await promise
       } finally {
         signal.removeEventListener('abort', stop)
-        lines.off('line', resolve)
+        lines.off('line', read)
         child.off('error', reject).off('close', ended)
         for (const handle of handles) handle.unref()
       }

@@ -51,6 +51,7 @@ export function createConfigurationReader({ python, name, title, variables }: Co
         answers.set(key, answer)
         return answer
       } catch (error) {
+        signal?.throwIfAborted()
         if (!(error instanceof TrainError)) throw error
         return { version: '', problems: [error.message], notes: [], exact: false }
       }

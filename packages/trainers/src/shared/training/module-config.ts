@@ -117,10 +117,10 @@ export async function checkFields(
   question: object,
   { validate = false, signal }: PlanOptions,
 ): Promise<ConfigurationAnswer | null> {
-  if (reader === null || problems.length > 0) return null
-  const answer = await reader.read(question, signal)
-  // No question follows a validation, and the framework needs the memory of the machine.
-  if (validate) reader.close()
+  if (reader === null) return null
+  const answer = problems.length > 0 ? null : await reader.read(question, signal)
+  // No question follows a validation or a refusal, and the framework needs the memory of the machine.
+  if (validate || answer === null) reader.close()
   return answer
 }
 
