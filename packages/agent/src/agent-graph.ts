@@ -25,7 +25,7 @@ export interface AgentGraph {
   delegatesOf(agent: Agent): readonly Delegate[]
 }
 
-/** Names the agents reachable from a program and resolves references by name. Throws CONFIG_INVALID for clashes, unknown names and agents that declare each other in a circle. */
+/** Names the agents reachable from a program and resolves references by name. Throws CONFIG_INVALID for clashes, unknown names, agents that declare each other in a circle, and a called loop that goes back to another agent. */
 export function createAgentGraph(source: Agent | SwarmShape): AgentGraph {
   const graph = isSwarm(source) ? source.graph : toSingleGraph(source)
   const allAgents = collectAgents<Agent>([source])
@@ -38,7 +38,7 @@ export function createAgentGraph(source: Agent | SwarmShape): AgentGraph {
   const delegates = new Map(
     allAgents.map((agent) => {
       const fromSwarms = calls.filter(([from]) => from === agent).flatMap(([, list]) => list)
-      const own = declared.get(agent)!.map((to): Delegate => ({ to }))
+      const own = declared.get(agent)!.map((to): Delegate => fromSwarms.find((call) => call.to === to) ?? { to })
       return [agent, [...own, ...fromSwarms].filter(({ to }, index, all) => all.findIndex((other) => other.to === to) === index)]
     }),
   )
@@ -48,7 +48,10 @@ export function createAgentGraph(source: Agent | SwarmShape): AgentGraph {
     if (isSwarm(participant)) visitGraph(participant.graph)
     else if (!reached.has(participant)) {
       reached.add(participant)
-      for (const { to } of delegates.get(participant)!) visit(to)
+      for (const { to } of delegates.get(participant)!) {
+        if (!isSwarm(to)) toSingleGraph(to)
+        visit(to)
+      }
     }
   }
   const visitGraph = ({ nodes }: Graph): void => {

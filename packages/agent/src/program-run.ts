@@ -26,8 +26,8 @@ export interface ProgramRun {
   readonly transcripts: Transcript[]
   /** Starts of agents of each swarm that has a limit. */
   readonly steps: Map<SwarmShape, { count: number }>
-  /** The agents whose calls led here. */
-  readonly callers: readonly Agent[]
+  /** The agents whose calls led here, and the workflows that they called. */
+  readonly callers: readonly (Agent | SwarmShape)[]
 }
 
 export type StartedBy = NonNullable<InvocationOptions['startedBy']>

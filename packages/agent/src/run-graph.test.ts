@@ -286,6 +286,14 @@ test.each([
   await expect(runOnce(build(hang), { baseUrl: server.baseUrl, signal: stop.signal })).rejects.toThrow('the time is over')
 })
 
+test('nodes that wait for each other end with the task', async () => {
+  const swarm = new Swarm(parallel(agent('a'), agent('b')), agent('c'))
+  const [a, b] = swarm.graph.nodes
+  a!.after = [b!]
+  b!.after = [a!]
+  await expect(runOnce(swarm, { signal: AbortSignal.timeout(20) })).rejects.toThrow('aborted due to timeout')
+})
+
 test('maxSteps ends a loop, and a workflow that is longer', async () => {
   await using server = await createScriptedServer(echo)
   const loop = loopable('a', { maxRunTimes: 1_000_000 })
@@ -328,6 +336,17 @@ test('a handoff in a circle is bounded by endlessThreshold, which the model is t
   expect((await run()).invocations).toHaveLength(6)
 })
 
+test('a workflow that holds its caller is bounded by endlessThreshold', async () => {
+  await using server = await createScriptedServer((request) =>
+    who(request) === 'a' && request.body.messages.length === 2 ? call('steps', 'go') : { content: lastText(request) },
+  )
+  const a = agent('a')
+  const swarm = new HandoffSwarm([a, new Swarm(a, agent('b'), { name: 'steps' })], { endlessThreshold: 2 })
+  const result = await runOnce(swarm, { baseUrl: server.baseUrl })
+  expect(result.answer).toMatch(/^Error: "steps" cannot be asked again here: it waits for this answer already, 2 times over/)
+  expect(result.invocations.filter(({ agent: name }) => name === 'a')).toHaveLength(3)
+})
+
 test('a handoff to a stranger is an error that the model sees', async () => {
   await using server = await createScriptedServer((request) =>
     request.body.messages.length === 2 ? call('sales', 'buy') : { content: lastText(request) },
@@ -358,6 +377,18 @@ test('the first agent of a team asks the others at least minCallNum times', asyn
   )
   expect(Object.keys(startsOf(result))).toEqual(['lead', 'a:lead.1.0', 'b:lead.2.0'])
   expect(result.answer).toBe('after 8')
+})
+
+test('the limits of a team hold for a member that its first agent declares too', async () => {
+  await using server = await createScriptedServer((request) => {
+    if (who(request) !== 'lead') return echo(request)
+    return [4, 6].includes(request.body.messages.length) ? call('a', 'x') : { content: lastText(request) }
+  })
+  const member = agent('a')
+  const team = new TeamSwarm(agent('lead', { agents: [member] }), member, { minCallNum: 1, maxSteps: 2 })
+  const result = await runOnce(team, { baseUrl: server.baseUrl })
+  expect(result.answer).toBe('Error: the agents may start 2 times, and have; answer with what you know.')
+  expect(Object.keys(startsOf(result))).toEqual(['lead', 'a:lead.1.0'])
 })
 
 test('maxSteps of a team counts all starts of its agents, and the model is told', async () => {

@@ -44,8 +44,8 @@ export const runGraph: RunGraph = async ({ nodes, leaf }, start, run, outer) => 
 
   const answerOf = (node: GraphNode): Promise<NodeAnswer> => answers.get(node) ?? begin(node)
   const begin = (node: GraphNode, handedOn?: NodeAnswer): Promise<NodeAnswer> => {
-    const work = isLoop(node.work) ? loop(node, node.work, handedOn) : once(node, handedOn)
-    const answer = orAborted(work, siblings.signal)
+    const work = Promise.resolve().then(() => (isLoop(node.work) ? loop(node, node.work, handedOn) : once(node, handedOn)))
+    const answer = orAborted(work, signal)
     answer.catch((error) => siblings.abort(error))
     answers.set(node, answer)
     return answer

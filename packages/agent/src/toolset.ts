@@ -151,7 +151,7 @@ async function askDelegate(
   const { graph } = run
   const name = graph.nameOf(to)
   const callers = [...run.callers, caller.agent]
-  const times = callers.filter((agent) => agent === to).length
+  const times = callers.filter((participant) => participant === to).length
   if (swarm && times >= swarm.endlessThreshold)
     return failed(`"${name}" cannot be asked again here: it waits for this answer already, ${times} times over. Answer yourself.`)
   if (swarm && !countStep(run, swarm)) return failed(`the agents may start ${swarm.maxSteps} times, and have; answer with what you know.`)
@@ -164,7 +164,7 @@ async function askDelegate(
   const { answer, stopped } = await run.runGraph(
     isSwarm(to) ? to.graph : toSingleGraph(to),
     { input: [{ role: 'user', content }], place, startedBy },
-    { ...run, transcripts: [], steps, callers },
+    { ...run, transcripts: [], steps, callers: isSwarm(to) ? [...callers, to] : callers },
     signal,
   )
   if (stopped) return failed(`agent "${name}" stopped at its limit of turns without an answer.`)

@@ -332,6 +332,24 @@ test.each([
     },
     /the loops of "left" and "right" overlap/,
   ],
+  [
+    'loops that wait for each other',
+    () => {
+      const [left, right] = ['a', 'b'].map((point) => new LoopableAgent({ name: `from ${point}`, maxRunTimes: 2, loopPoint: point }))
+      return new Swarm(parallel(a, b), parallel(left!, right!), c)
+    },
+    /the loops of "from a" and "from b" wait for each other to end; write/,
+  ],
+  [
+    'a called loop that goes back to its caller',
+    () => toAgentProgram(new TeamSwarm(a, new LoopableAgent({ name: 'x', maxRunTimes: 2, loopPoint: 'a' }))),
+    /LoopableAgent "x" goes back to "a", which is not before it; before it are: x/,
+  ],
+  [
+    'a loop as a tool that goes back to its caller',
+    () => toAgentProgram(new Agent({ name: 'lead', agents: [new LoopableAgent({ name: 'x', maxRunTimes: 2, loopPoint: 'lead' })] })),
+    /LoopableAgent "x" goes back to "lead"/,
+  ],
 ])('refuses %s', (_, build, message) => {
   expect(build).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message: expect.stringMatching(message) }))
 })

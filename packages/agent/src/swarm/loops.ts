@@ -24,7 +24,7 @@ export function loopBody(point: GraphNode, loop: GraphNode): readonly GraphNode[
   return [...upTo(loop)].filter((node) => upTo(node).has(point))
 }
 
-/** Finds what waits for the end of a loop. Throws CONFIG_INVALID for a loop point that is not before its loop, and for loops that overlap. */
+/** Finds what waits for the end of a loop. Throws CONFIG_INVALID for a loop point that is not before its loop, and for loops that overlap or wait for each other. */
 export function placeLoops(nodes: readonly GraphNode[]): void {
   const bodies = new Map<GraphNode, ReadonlySet<GraphNode>>()
   for (const node of nodes) {
@@ -51,6 +51,21 @@ export function placeLoops(nodes: readonly GraphNode[]): void {
   for (const node of nodes) {
     node.after = [...bodies].filter(([, body]) => !body.has(node) && node.before.some(({ from }) => body.has(from))).map(([loop]) => loop)
   }
+  const waiting = [...bodies.keys()].filter((loop) => waitedFor(loop).has(loop))
+  if (waiting.length > 0) {
+    const names = waiting.map(({ work }) => `"${work.name}"`).join(' and ')
+    throw invalid(
+      `the loops of ${names} wait for each other to end; write what each repeats and its LoopableAgent as one serial(…), side by side.`,
+    )
+  }
+}
+
+/** The nodes that must have answered, or ended their loop, before `node` starts. */
+function waitedFor(node: GraphNode): ReadonlySet<GraphNode> {
+  const nextTo = ({ before, after }: GraphNode) => [...before.map(({ from }) => from), ...after]
+  const found = new Set(nextTo(node))
+  for (const each of found) for (const next of nextTo(each)) found.add(next)
+  return found
 }
 
 const invalid = (message: string) => new TrainError('CONFIG_INVALID', `Swarm: ${message}`)
