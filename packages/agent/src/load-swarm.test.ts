@@ -59,6 +59,7 @@ test.each([
   ['an edge to a stranger', 'agents: [a, b]\nedges: [{ from: a, to: sales }]', /"edges" names "sales", which is none of the agents/],
   ['an edge without an end', 'agents: [a, b]\nedges: [{ from: a }]', /"edges" must name agents, and has undefined/],
   ['an edge of three', 'agents: [a, b]\nedges: [[a, b, c]]', /"edges" has an array of 3; write \[from, to\]/],
+  ['an agent that follows twice', 'agents: [{ id: a, next: [b, b] }, b]', /the edge \[a, b\] is written twice/],
   ['an unknown root', 'agents: [a, b]\nroot_agent: x', /"root_agent" names "x"/],
   ['an agent without an edge', 'agents: [{ id: a, next: b }, b, c]', /"agents" lists "c", which no edge names/],
   ['an entry without an id', 'agents: [{ next: b }]', /an entry of "agents" has the id undefined/],

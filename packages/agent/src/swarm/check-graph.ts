@@ -12,17 +12,22 @@ interface Draft {
   readonly fragments: ReadonlyMap<SwarmPart, Fragment>
 }
 
-/** Puts the nodes of a draft in order, each behind those before it. Throws CONFIG_INVALID for a cycle, several ends, and roots that are none. */
+/**
+ * Puts the nodes of a draft in order, each behind those before it, and numbers the places of each agent. Throws CONFIG_INVALID for a cycle,
+ * several ends, two answers of one name that meet, and roots that are none.
+ */
 export function checkGraph({ nodes, fragments }: Draft, swarm: SwarmShape): Graph {
   const names = nameAgents(collectAgents<Agent>(nodes.map(({ work }) => work).filter((work) => !isSwarm(work))))
   const nameOf = ({ work }: GraphNode): string => (isSwarm(work) ? work.name : names.get(work)!)
   const list = (entries: readonly GraphNode[]) => entries.map((node) => `"${nameOf(node)}"`).join(', ')
 
   const ordered = inOrder(nodes, nameOf)
+  numberPlaces(ordered)
   for (const { before } of nodes) {
-    const groups = before.flatMap(({ from }) => (isSwarm(from.work) ? [nameOf(from)] : []))
-    const double = groups.find((name, index) => groups.indexOf(name) !== index)
-    if (double !== undefined) throw invalid(`two answers that meet are called "${double}"; give each of the groups a "name".`)
+    const answers = before.map(({ from }) => (from.place === 1 ? nameOf(from) : `${nameOf(from)}:${from.place}`))
+    const double = answers.find((name, index) => answers.indexOf(name) !== index)
+    if (double !== undefined)
+      throw invalid(`two answers that meet are called "${double}"; give each of the groups a "name" that nothing else has.`)
   }
   const leaves = ordered.filter((node) => !nodes.some(({ before }) => before.some(({ from }) => from === node)))
   if (leaves.length > 1) {
@@ -60,6 +65,15 @@ function inOrder(nodes: readonly GraphNode[], nameOf: (node: GraphNode) => strin
     ordered.push(next)
   }
   return ordered
+}
+
+/** Numbers the places of each agent. */
+function numberPlaces(nodes: readonly GraphNode[]): void {
+  for (const node of nodes) {
+    const places = nodes.filter(({ work }) => work === node.work)
+    node.place = places.indexOf(node) + 1
+    node.places = places.length
+  }
 }
 
 /** A cycle among nodes that all have one of them before them, along its edges; it ends with the node that it begins with. */

@@ -226,6 +226,8 @@ test.each([
     /ends with several agents, "b", "c", and has one answer; let one agent follow them, or set "aggregateFunc"/,
   ],
   ['several leaves in a group', () => new Swarm(a, parallel(b, c)), /ends with several agents, "b", "c"/],
+  ['an edge that is written twice', () => new Swarm([a, b], [a, b]), /the edge \[a, b\] is written twice; keep one of them/],
+  ['a tool that is given twice', () => new HandoffSwarm([a, b], [b, c], [a, b]), /the edge \[a, b\] is written twice/],
   ['an edge to a name', () => new Swarm([a, 'b'] as never), /an edge names "b", which is no agent; put the Agent or Swarm itself there/],
   ['a handoff to a stranger', () => new HandoffSwarm([a, 'sales'] as never), /an edge names "sales", which is no agent/],
   ['an edge of four', () => new Swarm([a, b, {}, {}] as never), /\[a, b\] has 4 elements; write \[from, to, \{ condition \}\]/],
@@ -277,6 +279,11 @@ test.each([
   ['a nameless workflow as a tool', () => new Agent({ agents: [new Swarm(b, c)] }), /a workflow that an agent calls as a tool has no name/],
   ['minCallNum in a workflow', () => new Swarm(a, { minCallNum: 1 }), /"minCallNum" belongs to a team, and this is a workflow/],
   [
+    'more calls than steps',
+    () => new TeamSwarm(a, b, { minCallNum: 2, maxSteps: 2 }),
+    /"minCallNum" is 2, and "maxSteps", which counts the first agent too, is 2; allow more steps/,
+  ],
+  [
     'an aggregate function in a team',
     () => new TeamSwarm(a, b, { aggregateFunc: join }),
     /"aggregateFunc" belongs to a workflow, and this is a team/,
@@ -298,6 +305,11 @@ test.each([
     'two nameless groups whose answers meet',
     () => new Swarm(parallel(new ParallelizableAgent({ agents: [a, b] }), new ParallelizableAgent({ agents: [c, d] })), e),
     /two answers that meet are called "swarm"; give each of the groups a "name"/,
+  ],
+  [
+    'a group of the name of an agent whose answer it meets',
+    () => new Swarm(parallel(a, new ParallelizableAgent({ name: 'a', agents: [b, c] })), d),
+    /two answers that meet are called "a"; give each of the groups a "name"/,
   ],
   [
     'a loop without end',

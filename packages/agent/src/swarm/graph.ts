@@ -84,7 +84,6 @@ export function toGraph(swarm: SwarmShape): Graph {
   const draft = new GraphDraft()
   draft.addSwarm(swarm)
   const graph = checkGraph(draft, swarm)
-  numberPlaces(graph.nodes)
   placeLoops(graph.nodes)
   return graph
 }
@@ -94,13 +93,4 @@ export function toSingleGraph(agent: Agent): Graph {
   const node = new GraphNode(agent, [])
   if (isLoop(agent)) placeLoops([node])
   return { nodes: [node], leaf: node }
-}
-
-/** Numbers the places of each agent. */
-function numberPlaces(nodes: readonly GraphNode[]): void {
-  for (const node of nodes) {
-    const places = nodes.filter(({ work }) => work === node.work)
-    node.place = places.indexOf(node) + 1
-    node.places = places.length
-  }
 }

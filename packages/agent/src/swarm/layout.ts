@@ -33,7 +33,7 @@ export function describePart(part: SwarmPart): string {
   return part instanceof Group ? `${part.order}(${part.parts.map(describePart).join(', ')})` : part.name
 }
 
-/** Reads the arguments of a swarm. Throws CONFIG_INVALID for what is neither a part nor an edge. */
+/** Reads the arguments of a swarm. Throws CONFIG_INVALID for what is neither a part nor an edge, and for an edge that is written twice. */
 export function readLayout(entries: readonly unknown[]): SwarmLayout {
   const parts: SwarmPart[] = []
   const edges: LayoutEdge[] = []
@@ -47,6 +47,12 @@ export function readLayout(entries: readonly unknown[]): SwarmLayout {
     else if (entry.length > 0 && entry.every((each) => Array.isArray(each))) edges.push(...entry.map(readEdge))
     else edges.push(readEdge(entry))
   }
+  const double = edges.find(({ from, to }, index) => edges.findIndex((other) => other.from === from && other.to === to) !== index)
+  if (double)
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `Swarm: the edge [${describePart(double.from)}, ${describePart(double.to)}] is written twice; keep one of them.`,
+    )
   return { parts, edges }
 }
 
