@@ -379,6 +379,20 @@ test('the first agent of a team asks the others at least minCallNum times', asyn
   expect(result.answer).toBe('after 8')
 })
 
+test('only calls that reach a member of the team count for minCallNum', async () => {
+  await using server = await createScriptedServer((request) => {
+    if (who(request) !== 'lead') return echo(request)
+    const { length } = request.body.messages
+    if (length === 2) return { toolCalls: [{ id: 'c', name: 'a', arguments: '{}' }] }
+    return length === 6 ? call('helper', 'x') : length === 10 ? call('a', 'y') : { content: `after ${length}` }
+  })
+  const team = new TeamSwarm(agent('lead', { agents: [agent('helper')] }), agent('a'), { minCallNum: 1 })
+  const result = await runOnce(team, { baseUrl: server.baseUrl })
+  const reminder = 'Ask the other agents before you answer, at least 1 times; so far it was 0.'
+  expect(result.messages.filter(({ role }) => role === 'user').map(({ content }) => content)).toEqual(['What is 1 + 2?', reminder, reminder])
+  expect(result.answer).toBe('after 12')
+})
+
 test('the limits of a team hold for a member that its first agent declares too', async () => {
   await using server = await createScriptedServer((request) => {
     if (who(request) !== 'lead') return echo(request)

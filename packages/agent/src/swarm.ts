@@ -158,7 +158,7 @@ function readRegistered(value: unknown): readonly Agent[] {
   throw invalid(`"registerAgents" must be an array of agents, and is ${describeValue(value)}.`)
 }
 
-function checkOptions({ kind, layout, aggregateFunc, minCallNum }: Swarm): void {
+function checkOptions({ kind, layout, aggregateFunc, minCallNum, maxSteps }: Swarm): void {
   const { parts, edges } = layout
   if (parts.length + edges.length === 0) throw invalid('it has no agents; pass agents, serial(…), parallel(…) or edges [from, to].')
   if (kind === 'workflow' && parts.length > 0 && edges.length > 0)
@@ -166,6 +166,8 @@ function checkOptions({ kind, layout, aggregateFunc, minCallNum }: Swarm): void 
   if (kind !== 'workflow' && aggregateFunc)
     throw invalid(`"aggregateFunc" belongs to a workflow, and this is a ${kind}; its first agent answers.`)
   if (kind !== 'team' && minCallNum > 0) throw invalid(`"minCallNum" belongs to a team, and this is a ${kind}.`)
+  if (minCallNum >= maxSteps)
+    throw invalid(`"minCallNum" is ${minCallNum}, and "maxSteps", which counts the first agent too, is ${maxSteps}; allow more steps.`)
 }
 
 function agentsOf(swarm: Swarm): readonly Agent[] {

@@ -16,7 +16,7 @@ import { countStep, type ProgramRun } from './program-run.ts'
 import { suggest } from './suggest.ts'
 import { leadOf } from './swarm/calls.ts'
 import { toSingleGraph } from './swarm/graph.ts'
-import { isSwarm } from './swarm/swarm-types.ts'
+import { isSwarm, type SwarmShape } from './swarm/swarm-types.ts'
 import type { Tool } from './tool.ts'
 
 type Arguments = Readonly<Record<string, unknown>>
@@ -63,17 +63,16 @@ export async function createToolset(agent: Agent, invocation: Invocation, run: P
   for (const delegate of graph.delegatesOf(agent)) {
     add({ kind: 'agent', definition: agentDefinition(graph.nameOf(delegate.to), descOf(delegate)), delegate })
   }
-  const leads = graph.delegatesOf(agent).filter(({ swarm }) => swarm?.kind === 'team' && leadOf(swarm) === agent)
-  const needed = Math.max(0, ...leads.map(({ swarm }) => swarm!.minCallNum))
-  let delegations = 0
+  const teams = graph.delegatesOf(agent).flatMap(({ swarm }) => (swarm?.kind === 'team' && leadOf(swarm) === agent ? [swarm] : []))
+  const asked = new Map(teams.map((team) => [team, 0]))
 
   const carryOut = (entry: Entry, call: ToolCall, at: CallPlace, args: Arguments, signal: AbortSignal): Promise<ToolResult> => {
     if (entry.kind === 'environment') return leased!.call({ id: call.id, name: call.name, arguments: args }, signal)
     return invocation.runTool(call, async (limit) => {
       const both = limit === signal ? limit : AbortSignal.any([limit, signal])
       if (entry.kind === 'agent') {
-        delegations += 1
-        return askDelegate(entry.delegate, args, { agent, invocation, call, at }, run, both)
+        const count = (team: SwarmShape) => asked.set(team, (asked.get(team) ?? 0) + 1)
+        return askDelegate(entry.delegate, args, { agent, invocation, call, at, count }, run, both)
       }
       const { rollout, attempt, task } = context
       const state = entry.tool.state && (await context.state(entry.tool.state))
@@ -84,10 +83,12 @@ export async function createToolset(agent: Agent, invocation: Invocation, run: P
 
   return {
     definitions: [...entries.values()].map((entry) => entry.definition),
-    reminder: () =>
-      delegations >= needed
-        ? null
-        : { role: 'user', content: `Ask the other agents before you answer, at least ${needed} times; so far it was ${delegations}.` },
+    reminder() {
+      const [team, times] = [...asked].find(([{ minCallNum }, count]) => count < minCallNum) ?? []
+      if (!team) return null
+      const content = `Ask the other agents before you answer, at least ${team.minCallNum} times; so far it was ${times}.`
+      return { role: 'user', content }
+    },
     async call(call, at, signal) {
       signal.throwIfAborted()
       const entry = entries.get(call.name)
@@ -140,10 +141,19 @@ function agentDefinition(name: string, desc: string | undefined): ToolDefinition
 
 const descOf = ({ to }: Delegate) => to.desc ?? (isSwarm(to) && to.kind !== 'workflow' ? leadOf(to).desc : undefined)
 
+interface Caller {
+  readonly agent: Agent
+  readonly invocation: Invocation
+  readonly call: ToolCall
+  readonly at: CallPlace
+  /** Counts a call that reaches a member of this swarm. */
+  count(swarm: SwarmShape): void
+}
+
 async function askDelegate(
   { to, swarm }: Delegate,
   { content }: Arguments,
-  caller: { readonly agent: Agent; readonly invocation: Invocation; readonly call: ToolCall; readonly at: CallPlace },
+  caller: Caller,
   run: ProgramRun,
   signal: AbortSignal,
 ): Promise<ToolResult> {
@@ -158,6 +168,7 @@ async function askDelegate(
   const number = graph.agents.indexOf(caller.agent)
   const place = placeOfCall({ agent: number, place: caller.invocation.place }, caller.at.turn, caller.at.place)
   if (!invocationPlace.test(place)) return failed(`"${name}" cannot be asked here: too many agents wait for one another. Answer yourself.`)
+  if (swarm) caller.count(swarm)
   const startedBy = [{ trajectory: caller.invocation.id, toolCall: caller.call.id }]
   const steps = new Map(run.steps)
   if (isSwarm(to)) steps.delete(to)
