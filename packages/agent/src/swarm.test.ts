@@ -120,6 +120,13 @@ test('an agent as a tool that reaches its limit, or is asked wrongly, is an erro
   ])
 })
 
+test('a swarm in another one brings the agents that its members may call by name', () => {
+  const helper = new Agent({ name: 'helper' })
+  const inner = new Swarm(new Agent({ name: 'boss', agents: ['helper'] }), { registerAgents: [helper] })
+  const program = toAgentProgram(new Swarm(new Swarm(inner), new Agent({ name: 'writer' })))
+  expect(program.agents.map(({ name }) => name)).toEqual(['boss', 'helper', 'writer'])
+})
+
 test('unnamed agents are numbered', () => {
   const swarm = new Swarm(new Agent(), new Agent({ name: 'planner' }), new Agent())
   expect(toAgentProgram(swarm).agents.map(({ name }) => name)).toEqual(['agent-1', 'planner', 'agent-2'])

@@ -63,7 +63,7 @@ export class Swarm extends Participant implements SwarmShape {
   readonly kind: SwarmKind
   readonly layout: SwarmLayout
   readonly roots: readonly SwarmPart[] | undefined
-  /** Agents that are not members and may be called by name. */
+  /** Agents that its members, and those of its swarms, may call by name without being members. */
   override readonly registered: readonly Agent[]
   readonly maxSteps: number
   readonly endlessThreshold: number
@@ -91,7 +91,8 @@ export class Swarm extends Participant implements SwarmShape {
     this.endlessThreshold = readNumber('endlessThreshold', options['endlessThreshold'], 1) ?? defaultEndlessThreshold
     this.minCallNum = readNumber('minCallNum', options['minCallNum'], 0) ?? 0
     this.aggregateFunc = readAggregate(options['aggregateFunc']) ?? this.defaultAggregate
-    this.registered = readRegistered(options['registerAgents'])
+    const registered = [...readRegistered(options['registerAgents']), ...swarmsIn(this).flatMap((swarm) => swarm.registered)]
+    this.registered = [...new Set(registered)]
     checkOptions(this)
     this.calls = toCalls(this)
     this.graph = toGraph(this)

@@ -21,6 +21,8 @@ export interface SwarmShape extends Participant {
   readonly calls: ReadonlyMap<Agent, readonly SwarmCall[]>
   /** Its agents and those of its swarms, each once. */
   readonly agents: readonly Agent[]
+  /** Agents that its members may call by name, and those of its swarms. */
+  readonly registered: readonly Agent[]
 }
 
 /** Makes one answer out of several, from agent to answer. */
