@@ -13,10 +13,27 @@ test('agents of a sequence never work at once', () => {
   expect(pairsOf(named('alone'))).toEqual([])
 })
 
-test('what an agent may ask for in one turn works at once, also the same agent twice, and all that it asks in turn', () => {
+test('what an agent may ask for in one turn works at once with it, also the same agent twice, and all that it asks in turn', () => {
   const helper = named('helper')
-  expect(pairsOf(named('lead', named('reader', helper)))).toEqual(['reader & reader', 'helper & reader', 'helper & helper'])
-  expect(pairsOf(named('lead', named('reader'), named('coder')))).toEqual(['reader & reader', 'coder & reader', 'coder & coder'])
+  expect(pairsOf(named('lead', named('reader', helper)))).toEqual([
+    'lead & reader',
+    'helper & lead',
+    'reader & reader',
+    'helper & reader',
+    'helper & helper',
+  ])
+  expect(pairsOf(named('lead', named('reader'), named('coder')))).toEqual([
+    'lead & reader',
+    'reader & reader',
+    'coder & reader',
+    'coder & lead',
+    'coder & coder',
+  ])
+})
+
+test('a graph with very many paths is read at once', () => {
+  const steps = Array.from({ length: 40 }, (_, index) => parallel(named(`a${index}`), named(`b${index}`)))
+  expect(pairsOf(new Swarm(...steps, named('end')))).toHaveLength(40)
 })
 
 test('of a workflow the nodes that no path connects work at once', () => {

@@ -7,7 +7,7 @@ import { type GraphNode, isSwarm, type SwarmShape } from './swarm-types.ts'
 export const isLoop = (work: Agent | SwarmShape): work is LoopableAgent => work instanceof LoopableAgent
 
 /** `node` and all that come before it, the nearest first. */
-function upTo(node: GraphNode): ReadonlySet<GraphNode> {
+export function upTo(node: GraphNode): ReadonlySet<GraphNode> {
   const found = new Set([node])
   for (const each of found) for (const { from } of each.before) found.add(from)
   return found
