@@ -19,6 +19,8 @@ test.each([
   ['a list of agents', 'agents: [{ id: a }, { id: b }, c]', 'a a>b b>c'],
   ['next', 'agents: [{ id: a, next: c }, { id: b, next: [c] }, { id: c }]', 'a b a>b>c'],
   ['edges', 'agents: [a, b, c]\nedges: [{ from: a, to: c }, [b, c]]\nroot_agent: [a, b]', 'a b a>b>c'],
+  ['edges alone, whose agents are the members', 'edges: [[a, b], [b, d]]', 'a a>b b>d'],
+  ['edges alone in a swarm in it', 'agents: [a, { id: inner, node_type: swarm, edges: [[b, c]] }, d]', 'a a>b b>c c>d'],
   ['edges that win over next', 'agents: [{ id: a, next: c }, { id: b, next: c }, c]\nedges: [{ from: a, to: b }]', 'a a>b b>c'],
   [
     'a parallel group',
@@ -67,7 +69,35 @@ test.each([
   ['an unknown node type', 'agents: [{ id: x, node_type: ring }]', /"node_type" of "x" is "ring"; use agent, parallel, serial or swarm/],
   ['a group of a taken id', 'agents: [{ id: a, node_type: parallel, agents: [b] }]', /the parallel "a" has the id of another/],
   ['a group without agents', 'agents: [{ id: x, node_type: parallel }]', /"agents" of "x" must be an array of names/],
-  ['a cycle', 'agents: [{ id: a, next: b }, { id: b, next: a }]', /agents: Swarm: the workflow has a cycle: a → b → a/],
+  ['a cycle', 'agents: [{ id: a, next: b }, { id: b, next: a }]', /agents, swarm: Swarm: the workflow has a cycle: a → b → a/],
+  ['an empty list', 'agents: []', /"agents" is empty; name at least one agent/],
+  ['an empty order', 'order: []', /"order" is empty; name at least one agent/],
+  ['an empty group', 'agents: [{ id: x, node_type: serial, agents: [] }]', /"agents" of "x" is empty; name at least one agent/],
+  ['an edge that is a text', 'edges: [a]', /edges: expected an object of options, got "a"/],
+  ['an edge with a condition', 'edges: [{ from: a, to: b, condition: yes }]', /edges: unknown option "condition"; known options: from, to/],
+  ['edges alone to a stranger', 'edges: [[x, y]]', /"edges" names "x", which is none of the agents/],
+  [
+    'agents of an agent',
+    'agents: [{ id: a, agents: [b] }]',
+    /"a" has the node_type "agent", which has no "agents"; set "node_type" to parallel or serial or swarm/,
+  ],
+  [
+    'steps of a group',
+    'agents: [{ id: x, node_type: parallel, agents: [a], max_steps: 2 }]',
+    /"x" has the node_type "parallel", which has no "max_steps"; set "node_type" to swarm/,
+  ],
+  ['a misspelt key of an entry', 'agents: [{ id: a, nxt: b }]', /agents, swarm, "a": unknown option "nxt"; did you mean "next"/],
+  [
+    'a stranger in a swarm in it',
+    'agents: [a, { id: inner, node_type: swarm, agents: [x] }]',
+    /agents, swarm, "inner": "agents" names "x"/,
+  ],
+  [
+    'a cycle in a swarm in it',
+    'agents: [{ id: inner, node_type: swarm, edges: [[a, b], [b, a]] }]',
+    /agents, swarm, "inner": Swarm: the workflow has a cycle/,
+  ],
+  ['a swarm in it without agents', 'agents: [{ id: inner, node_type: swarm }]', /agents, swarm, "inner": "agents" is missing/],
   ['a hybrid', 'type: hybrid\nagents: [a, b]', /"hybrid" is not supported; use "handoff"/],
 ])('says what is wrong with %s', (_, swarm, message) => {
   expect(() => load(swarm)).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message: expect.stringMatching(message) }))

@@ -8,19 +8,29 @@ import { Swarm, type SwarmOptions } from './swarm.ts'
 type Part = Agent | Swarm
 
 const sectionNames = ['name', 'desc', 'type', 'order', 'agents', 'edges', 'rootAgent', 'maxSteps', 'endlessThreshold', 'minCallNum']
-const entryNames = ['id', 'nodeType', 'swarmType', 'agents', 'next', 'edges', 'rootAgent', 'maxSteps', 'endlessThreshold', 'minCallNum']
+/** The options of an entry, by its node type. */
+const entryNames: Readonly<Record<string, readonly string[]>> = {
+  agent: ['id', 'nodeType', 'next'],
+  parallel: ['id', 'nodeType', 'next', 'agents'],
+  serial: ['id', 'nodeType', 'next', 'agents'],
+  swarm: ['id', 'nodeType', 'next', 'agents', 'swarmType', 'edges', 'rootAgent', 'maxSteps', 'endlessThreshold', 'minCallNum'],
+}
 const refused = { root: 'name the first agent in "root_agent".', members: 'list the members in "agents".' }
 
 const invalid = (owner: string, message: string) => new TrainError('CONFIG_INVALID', `${owner}: ${message}`)
 
-const endsOf = ({ from, to }: Record<string, unknown>) => [from, to]
+const toSnakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** Creates a swarm; an error names the file. */
 export function createSwarm(entries: readonly SwarmEntry[], options: SwarmOptions, origin: string): Swarm {
+  return named(origin, () => new Swarm(...entries, options))
+}
+
+function named<Value>(owner: string, create: () => Value): Value {
   try {
-    return new Swarm(...entries, options)
+    return create()
   } catch (error) {
-    throw new TrainError('CONFIG_INVALID', `${origin}: ${(error as Error).message}`, { cause: error })
+    throw new TrainError('CONFIG_INVALID', `${owner}: ${(error as Error).message}`, { cause: error })
   }
 }
 
@@ -31,34 +41,38 @@ export function toSwarm(section: unknown, agents: Readonly<Record<string, Agent>
   const { options } = readNamedOptions(section, { owner, optionNames: sectionNames, withoutEffect: ['eventDriven'], refused })
   const { type, order, agents: entries, ...rest } = options
   if (order !== undefined && entries !== undefined) throw invalid(owner, '"order" and "agents" are both given; keep one of them.')
-  const listed = entries ?? order ?? Object.keys(agents)
-  return new SwarmReader(agents, origin, owner).read({ ...rest, type, agents: listed }, entries === undefined ? 'order' : 'agents')
+  return new SwarmReader(agents, owner).read({ ...rest, type, agents: entries ?? order }, order === undefined ? 'agents' : 'order')
 }
 
 /** Reads a swarm and those in it. An id means one part in all of them. */
 class SwarmReader {
   readonly #agents: Readonly<Record<string, Agent>>
-  readonly #origin: string
   readonly #owner: string
-  readonly #groups = new Map<string, Part>()
+  readonly #groups: Map<string, Part>
 
-  constructor(agents: Readonly<Record<string, Agent>>, origin: string, owner: string) {
+  constructor(agents: Readonly<Record<string, Agent>>, owner: string, groups = new Map<string, Part>()) {
     this.#agents = agents
-    this.#origin = origin
     this.#owner = owner
+    this.#groups = groups
   }
 
   read(fields: Record<string, unknown>, listName: 'order' | 'agents'): Swarm {
-    const { type, agents: list, edges: edgeList = [], rootAgent, ...options } = fields
-    if (!Array.isArray(list) || list.length === 0)
-      throw invalid(this.#owner, `"${listName}" must be an array of agents, and is ${describeValue(list)}.`)
+    const { type, agents: given, edges: edgeList = [], rootAgent, ...options } = fields
+    const written = this.#readEdges(edgeList)
+    const list = given ?? this.#membersOf(written)
+    if (!Array.isArray(list)) throw invalid(this.#owner, `"${listName}" must be an array of agents, and is ${describeValue(list)}.`)
+    if (given !== undefined && list.length === 0) throw invalid(this.#owner, `"${listName}" is empty; name at least one agent.`)
     const entries = list.map((entry: unknown) => this.#readEntry(entry))
-    for (const { id, nodeType = 'agent', ...fieldsOfEntry } of entries) this.#define(id, nodeType, fieldsOfEntry)
+    for (const { id, nodeType, ...fieldsOfEntry } of entries) this.#define(id, nodeType, fieldsOfEntry)
     const inGroups = new Set(
       entries.flatMap(({ nodeType, agents }) => (nodeType === 'parallel' || nodeType === 'serial' ? (agents as string[]) : [])),
     )
     const ids = entries.map(({ id }) => id).filter((id) => !inGroups.has(id))
-    const edges = this.#readEdges(edgeList, entries)
+    const explicit = new Set(written.map(([from]) => from))
+    const edges = [
+      ...written,
+      ...entries.filter(({ id }) => !explicit.has(id)).flatMap(({ id, next }) => next.map((to) => [id, to] as const)),
+    ]
     const connected = edges.map(([from, to]) => [this.#find(from, 'edges'), this.#find(to, 'edges')] as const)
     const isWorkflow = type === undefined || type === 'workflow'
     const lone = isWorkflow && edges.length > 0 && ids.find((id) => !edges.some((edge) => edge.includes(id)))
@@ -70,46 +84,67 @@ class SwarmReader {
     const parts = isWorkflow && edges.length > 0 ? [] : ids.map((id) => this.#find(id, listName))
     const roots = rootAgent === undefined ? undefined : [rootAgent].flat().map((id) => this.#find(id, 'root_agent'))
     const swarmOptions = { ...options, buildType: type, rootAgent: roots, registerAgents: Object.values(this.#agents) } as SwarmOptions
-    return createSwarm([...parts, ...connected], swarmOptions, this.#origin)
+    return createSwarm([...parts, ...connected], swarmOptions, this.#owner)
   }
 
-  #readEntry(entry: unknown): Record<string, unknown> & { id: string; next: string[] } {
-    if (typeof entry === 'string') return { id: entry, next: [] }
+  /** The agents that the edges name, in the order of the file; without edges all of them. */
+  #membersOf(edges: readonly (readonly [string, string])[]): readonly string[] {
+    const ids = Object.keys(this.#agents)
+    return edges.length === 0 ? ids : ids.filter((id) => edges.some((edge) => edge.includes(id)))
+  }
+
+  #readEntry(entry: unknown): Record<string, unknown> & { id: string; nodeType: string; next: string[] } {
+    if (typeof entry === 'string') return { id: entry, nodeType: 'agent', next: [] }
     if (!isRecord(entry)) throw invalid(this.#owner, `"agents" must hold names or mappings with "id", and holds ${describeValue(entry)}.`)
-    const { options } = readNamedOptions(entry, { owner: `${this.#owner}, agents`, optionNames: entryNames })
-    const { id, next } = options
+    const { id } = entry
     if (typeof id !== 'string' || id === '') throw invalid(this.#owner, `an entry of "agents" has the id ${describeValue(id)}; name it.`)
-    return { ...options, id, next: next === undefined ? [] : [next].flat().map((name) => this.#readId(name, `next" of "${id}`)) }
+    const { options } = readNamedOptions(entry, { owner: `${this.#owner}, "${id}"`, optionNames: entryNames['swarm']! })
+    const { nodeType = 'agent', next } = options
+    if (typeof nodeType !== 'string' || !Object.hasOwn(entryNames, nodeType))
+      throw invalid(this.#owner, `"node_type" of "${id}" is ${describeValue(nodeType)}; use agent, parallel, serial or swarm.`)
+    const extra = Object.keys(options).find((name) => !entryNames[nodeType]!.includes(name))
+    if (extra) {
+      const types = Object.keys(entryNames).filter((type) => entryNames[type]!.includes(extra))
+      throw invalid(
+        this.#owner,
+        `"${id}" has the node_type "${nodeType}", which has no "${toSnakeCase(extra)}"; set "node_type" to ${types.join(' or ')}, or remove it.`,
+      )
+    }
+    return { ...options, id, nodeType, next: next === undefined ? [] : [next].flat().map((name) => this.#readId(name, `next" of "${id}`)) }
   }
 
   /** Creates the group or swarm of an entry; an agent exists already. */
-  #define(id: string, nodeType: unknown, { swarmType, agents, next: _, ...options }: Record<string, unknown>): void {
+  #define(id: string, nodeType: string, { swarmType, agents, next: _, ...options }: Record<string, unknown>): void {
     if (nodeType === 'agent') return
-    if (nodeType !== 'parallel' && nodeType !== 'serial' && nodeType !== 'swarm')
-      throw invalid(this.#owner, `"node_type" of "${id}" is ${describeValue(nodeType)}; use agent, parallel, serial or swarm.`)
     if (Object.hasOwn(this.#agents, id) || this.#groups.has(id))
       throw invalid(this.#owner, `the ${nodeType} "${id}" has the id of another; give each its own.`)
+    const owner = `${this.#owner}, "${id}"`
     if (nodeType === 'swarm') {
-      this.#groups.set(id, this.read({ ...options, name: id, type: swarmType, agents }, 'agents'))
+      if (agents === undefined && [options['edges'] ?? []].flat().length === 0)
+        throw invalid(owner, '"agents" is missing; name at least one agent.')
+      const inner = new SwarmReader(this.#agents, owner, this.#groups)
+      this.#groups.set(id, inner.read({ ...options, name: id, type: swarmType, agents }, 'agents'))
       return
     }
     if (!Array.isArray(agents))
       throw invalid(this.#owner, `"agents" of "${id}" must be an array of names, and is ${describeValue(agents)}.`)
+    if (agents.length === 0) throw invalid(this.#owner, `"agents" of "${id}" is empty; name at least one agent.`)
     const members = agents.map((name) => this.#find(name, `agents" of "${id}`))
     const Shape = nodeType === 'parallel' ? ParallelizableAgent : SerialableAgent
-    this.#groups.set(id, new Shape({ name: id, agents: members }))
+    this.#groups.set(
+      id,
+      named(owner, () => new Shape({ name: id, agents: members })),
+    )
   }
 
-  /** Reads `edges`. Where they say nothing of an agent, its `next` counts. */
-  #readEdges(list: unknown, entries: readonly { id: string; next: string[] }[]): readonly (readonly [string, string])[] {
+  #readEdges(list: unknown): readonly (readonly [string, string])[] {
     if (!Array.isArray(list)) throw invalid(this.#owner, `"edges" must be an array of { from, to }, and is ${describeValue(list)}.`)
-    const edges = list.map((edge: unknown): readonly [string, string] => {
-      const [from, to, ...more] = Array.isArray(edge) ? edge : isRecord(edge) ? endsOf(edge) : []
-      if (more.length > 0) throw invalid(this.#owner, `"edges" has an array of ${more.length + 2}; write [from, to].`)
+    return list.map((edge: unknown): readonly [string, string] => {
+      if (Array.isArray(edge) && edge.length !== 2) throw invalid(this.#owner, `"edges" has an array of ${edge.length}; write [from, to].`)
+      const ends = Array.isArray(edge) ? { from: edge[0], to: edge[1] } : edge
+      const { from, to } = readNamedOptions(ends, { owner: `${this.#owner}, edges`, optionNames: ['from', 'to'] }).options
       return [this.#readId(from, 'edges'), this.#readId(to, 'edges')]
     })
-    const explicit = new Set(edges.map(([from]) => from))
-    return [...edges, ...entries.filter(({ id }) => !explicit.has(id)).flatMap(({ id, next }) => next.map((to) => [id, to] as const))]
   }
 
   #readId(value: unknown, key: string): string {
