@@ -389,7 +389,11 @@ test('only calls that reach a member of the team count for minCallNum', async ()
   const team = new TeamSwarm(agent('lead', { agents: [agent('helper')] }), agent('a'), { minCallNum: 1 })
   const result = await runOnce(team, { baseUrl: server.baseUrl })
   const reminder = 'Ask the other agents before you answer, at least 1 times; so far it was 0.'
-  expect(result.messages.filter(({ role }) => role === 'user').map(({ content }) => content)).toEqual(['What is 1 + 2?', reminder, reminder])
+  expect(result.messages.filter(({ role }) => role === 'user').map(({ content }) => content)).toEqual([
+    'What is 1 + 2?',
+    reminder,
+    reminder,
+  ])
   expect(result.answer).toBe('after 12')
 })
 
