@@ -81,6 +81,11 @@ test.each([
     () => new Swarm(new ParallelizableAgent({ agents: [agent('a'), agent('b')] }), agent('c')),
     'c({"a":"a(q)","b":"b(q)"})',
   ],
+  [
+    'ParallelizableAgent of agents with numbers as names',
+    () => new ParallelizableAgent({ agents: [agent('2'), agent('1')] }),
+    '{"2":"2(q)","1":"1(q)"}',
+  ],
   ['SerialableAgent', () => new SerialableAgent({ agents: [agent('a'), agent('b')] }), 'b(a(q))'],
   [
     'an aggregate function',

@@ -6,7 +6,7 @@ import { runAgent } from './run-agent.ts'
 import { aggregate, endsLoop, follows, loopPointOf } from './swarm/author-functions.ts'
 import type { LoopableAgent } from './swarm/loopable-agent.ts'
 import { isLoop, loopBody } from './swarm/loops.ts'
-import { type GraphEdge, type GraphNode, isSwarm } from './swarm/swarm-types.ts'
+import { type GraphEdge, type GraphNode, isSwarm, toObjectText } from './swarm/swarm-types.ts'
 
 /** What one node answered. */
 interface NodeAnswer {
@@ -75,11 +75,10 @@ export const runGraph: RunGraph = async ({ nodes, leaf }, start, run, outer) => 
     if (cut) return { answer: null, stopped: cut.stopped, startedBy: cut.startedBy, depth }
     const startedBy = isFirst ? start.startedBy : distinct(arrivals.flatMap((each) => each.startedBy))
     if (isSwarm(node.work)) {
-      const results = Object.fromEntries(arrivals.map(({ name, answer }) => [name, answer!]))
-      return { answer: await orAborted(aggregate(node.work, results), signal), startedBy, depth }
+      return { answer: await orAborted(aggregate(node.work, answersOf(arrivals)), signal), startedBy, depth }
     }
     if (node.swarms.some((swarm) => !countStep(run, swarm))) return { answer: null, stopped: 'turn-limit', startedBy, depth }
-    const content = handedOn || node.before.length === 1 ? arrivals[0]?.answer : toObjectText(arrivals)
+    const content = handedOn || node.before.length === 1 ? arrivals[0]?.answer : toObjectText(answersOf(arrivals))
     const input = isFirst ? start.input : [{ role: 'user' as const, content: content! }]
     const transcript = { messages: input, depth, node: nodes.indexOf(node) }
     run.transcripts.push(transcript)
@@ -127,6 +126,4 @@ function nameOf({ work, place }: GraphNode, { graph }: ProgramRun): string {
 const distinct = (starts: StartedBy): StartedBy =>
   starts.filter(({ trajectory }, index) => starts.findIndex((other) => other.trajectory === trajectory) === index)
 
-/** The answers as the text of a JSON object, in their order, which an object with numbers as names would not keep. */
-const toObjectText = (arrivals: readonly Arrival[]): string =>
-  `{${arrivals.map(({ name, answer }) => `${JSON.stringify(name)}:${JSON.stringify(answer)}`).join(',')}}`
+const answersOf = (arrivals: readonly Arrival[]) => arrivals.map(({ name, answer }) => [name, answer!] as const)

@@ -24,8 +24,12 @@ async function callAuthor<Value extends string | boolean>(
   )
 }
 
-export const aggregate = (swarm: SwarmShape, results: Readonly<Record<string, string>>): Promise<string> =>
-  callAuthor(`The aggregate function of "${swarm.name}"`, 'string', () => swarm.aggregateFunc!(swarm, results))
+export const aggregate = (swarm: SwarmShape, answers: readonly (readonly [string, string])[]): Promise<string> => {
+  const names = answers.map(([name]) => name)
+  return callAuthor(`The aggregate function of "${swarm.name}"`, 'string', () =>
+    swarm.aggregateFunc!(swarm, Object.fromEntries(answers), names),
+  )
+}
 
 export const follows = (condition: EdgeCondition, answer: string, edge: string): Promise<boolean> =>
   callAuthor(`The condition of the edge ${edge}`, 'boolean', () => condition(answer))

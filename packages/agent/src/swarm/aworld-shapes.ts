@@ -4,7 +4,7 @@ import { describeValue, type EitherCase, readNamedOptions } from '../named-optio
 import type { SwarmKind } from '../participant.ts'
 import { Swarm } from '../swarm.ts'
 import { parallel, type SwarmPart } from './group.ts'
-import type { AggregateFunction } from './swarm-types.ts'
+import { type AggregateFunction, toObjectText } from './swarm-types.ts'
 
 /** The kinds of swarms under AWorld's names. */
 export const GraphBuildType = { WORKFLOW: 'workflow', HANDOFF: 'handoff', TEAM: 'team' } as const
@@ -60,6 +60,6 @@ export class ParallelizableAgent extends Swarm {
   }
 
   protected override get defaultAggregate(): AggregateFunction {
-    return (_, results) => JSON.stringify(results)
+    return (_, results, names) => toObjectText(names.map((name) => [name, results[name]!]))
   }
 }

@@ -25,8 +25,12 @@ export interface SwarmShape extends Participant {
   readonly registered: readonly Agent[]
 }
 
-/** Makes one answer out of several, from agent to answer. */
-export type AggregateFunction = (swarm: SwarmShape, results: Readonly<Record<string, string>>) => string | Promise<string>
+/** Makes one answer out of several, from agent to answer. `names` has the agents in order, also those with numbers as names. */
+export type AggregateFunction = (
+  swarm: SwarmShape,
+  results: Readonly<Record<string, string>>,
+  names: readonly string[],
+) => string | Promise<string>
 
 /** An agent or swarm that another agent may call in a swarm. */
 export interface SwarmCall {
@@ -72,6 +76,10 @@ export interface Fragment {
 }
 
 export const isSwarm = (participant: Participant): participant is SwarmShape => participant.kind !== 'agent'
+
+/** Answers as the text of a JSON object, in their order, which an object with numbers as names would not keep. */
+export const toObjectText = (answers: readonly (readonly [name: string, answer: string])[]): string =>
+  `{${answers.map(([name, answer]) => `${JSON.stringify(name)}:${JSON.stringify(answer)}`).join(',')}}`
 
 /** The swarms that stand in a swarm, not those in them. */
 export function swarmsIn({ layout, roots = [] }: SwarmShape): readonly SwarmShape[] {
