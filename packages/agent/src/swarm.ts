@@ -5,8 +5,8 @@ import { describeValue, type EitherCase, readNamedOptions } from './named-option
 import { Participant, type SwarmKind } from './participant.ts'
 import { toCalls } from './swarm/calls.ts'
 import { toGraph } from './swarm/graph.ts'
-import { isPart, type SwarmPart } from './swarm/group.ts'
-import { readLayout, type SwarmEntry, type SwarmLayout } from './swarm/layout.ts'
+import { Group, isPart, type SwarmPart } from './swarm/group.ts'
+import { describePart, readLayout, type SwarmEntry, type SwarmLayout } from './swarm/layout.ts'
 import { type AggregateFunction, type Graph, isSwarm, type SwarmCall, type SwarmShape, swarmsIn } from './swarm/swarm-types.ts'
 
 const kinds: readonly unknown[] = ['workflow', 'handoff', 'team'] satisfies SwarmKind[]
@@ -55,8 +55,8 @@ const defaultEndlessThreshold = 3
 
 /** Agents that work together. Its arguments are agents, groups, swarms or edges; a form that cannot run throws CONFIG_INVALID. */
 export class Swarm extends Participant implements SwarmShape {
-  /** The kind of swarms of this class if `buildType` says nothing. */
-  static readonly buildType: SwarmKind = 'workflow'
+  /** The kind of all swarms of this class; where it is absent `buildType` says it. */
+  static readonly buildType: SwarmKind | undefined = undefined
   readonly name: string
   readonly named: boolean
   readonly desc: string | undefined
@@ -116,16 +116,16 @@ function readText(option: string, value: unknown): string | undefined {
   throw invalid(`"${option}" must be a text, and is ${describeValue(value)}.`)
 }
 
-function readKind(value: unknown, ofClass: SwarmKind): SwarmKind {
+function readKind(value: unknown, ofClass: SwarmKind | undefined): SwarmKind {
   if (value === 'hybrid') {
     throw invalid(
       'buildType "hybrid" is not supported; use "handoff" with an edge [lead, member] for each member, and [member, member] where two talk to each other.',
     )
   }
   if (value !== undefined && !kinds.includes(value)) throw invalid(`buildType is ${describeValue(value)}; use ${kinds.join(', ')}.`)
-  if (value !== undefined && ofClass !== 'workflow' && value !== ofClass)
+  if (value !== undefined && ofClass !== undefined && value !== ofClass)
     throw invalid(`buildType "${value}" contradicts the class, which is a ${ofClass}; leave it out, or use new Swarm(…).`)
-  return (value as SwarmKind | undefined) ?? ofClass
+  return (value as SwarmKind | undefined) ?? ofClass ?? 'workflow'
 }
 
 function readEntries(entries: readonly unknown[], topology: unknown): readonly unknown[] {
@@ -164,11 +164,22 @@ function checkOptions({ kind, layout, aggregateFunc, minCallNum, maxSteps }: Swa
   if (parts.length + edges.length === 0) throw invalid('it has no agents; pass agents, serial(…), parallel(…) or edges [from, to].')
   if (kind === 'workflow' && parts.length > 0 && edges.length > 0)
     throw invalid('a workflow is written as agents and groups, or as edges [from, to], not as both; write all of it in one of them.')
+  const double = kind === 'workflow' && edges.flatMap(({ from, to }) => [from, to]).find((part) => isInGroup(part, edges))
+  if (double)
+    throw invalid(
+      `"${describePart(double)}" is in a group of an edge and in an edge alone, and would run twice; write an edge for each agent of the group.`,
+    )
   if (kind !== 'workflow' && aggregateFunc)
     throw invalid(`"aggregateFunc" belongs to a workflow, and this is a ${kind}; its first agent answers.`)
   if (kind !== 'team' && minCallNum > 0) throw invalid(`"minCallNum" belongs to a team, and this is a ${kind}.`)
   if (minCallNum >= maxSteps)
     throw invalid(`"minCallNum" is ${minCallNum}, and "maxSteps", which counts the first agent too, is ${maxSteps}; allow more steps.`)
+}
+
+/** Whether a part of an edge stands in a group of an edge too. */
+function isInGroup(part: SwarmPart, edges: SwarmLayout['edges']): boolean {
+  const holds = (other: SwarmPart): boolean => other instanceof Group && other.parts.some((each) => each === part || holds(each))
+  return edges.some(({ from, to }) => holds(from) || holds(to))
 }
 
 function agentsOf(swarm: Swarm): readonly Agent[] {

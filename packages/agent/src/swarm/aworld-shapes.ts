@@ -9,7 +9,9 @@ import { type AggregateFunction, toObjectText } from './swarm-types.ts'
 /** The kinds of swarms under AWorld's names. */
 export const GraphBuildType = { WORKFLOW: 'workflow', HANDOFF: 'handoff', TEAM: 'team' } as const
 
-export class WorkflowSwarm extends Swarm {}
+export class WorkflowSwarm extends Swarm {
+  static override readonly buildType: SwarmKind = 'workflow'
+}
 
 /** A swarm whose first agent, or `rootAgent`, has the others as tools. */
 export class TeamSwarm extends Swarm {

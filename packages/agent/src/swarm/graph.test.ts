@@ -252,6 +252,17 @@ test.each([
     () => new TeamSwarm(a, b, { buildType: 'handoff' }),
     /buildType "handoff" contradicts the class, which is a team/,
   ],
+  [
+    'a team as a WorkflowSwarm',
+    () => new WorkflowSwarm(a, b, { buildType: 'team' }),
+    /buildType "team" contradicts the class, which is a workflow/,
+  ],
+  [
+    'an agent in an edge and in a group of another',
+    () => new Swarm([parallel(a, serial(b, c)), d], [b, e], [e, d]),
+    /"b" is in a group of an edge and in an edge alone, and would run twice; write an edge for each agent of the group/,
+  ],
+  ['an option of every object', () => new Swarm(a, { constructor: 1 } as never), /unknown option "constructor"/],
   ['an agent beside the edges of a handoff', () => new HandoffSwarm([a, b], c), /nobody in this handoff reaches "c" from "a"/],
   ['edges that a handoff does not reach', () => new HandoffSwarm([a, b], [c, d]), /nobody in this handoff reaches "d" from "a"/],
   [
