@@ -16,6 +16,7 @@ test('an agent is trained, unless it has a model of its own or says otherwise', 
 
 test.each([
   ['no agent', {}, run, 'defineAgents names no agent'],
+  ['null', null, run, 'defineAgents got null as its agents; name each, such as { lead: {}, reader: {} }.'],
   ['no function', { lead: {} }, 'done', 'defineAgents got "done" to run; pass a function'],
   ['an unknown option', { lead: { modle: 'gpt' } }, run, 'Agent "lead": unknown option "modle"; did you mean "model"?'],
   ['no options', { lead: 'gpt' }, run, 'Agent "lead": expected an object of options, got "gpt".'],

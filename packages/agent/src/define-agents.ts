@@ -1,4 +1,4 @@
-import { type AgentDeclaration, TrainError } from '@aworld-train/core'
+import { type AgentDeclaration, isRecord, TrainError } from '@aworld-train/core'
 import { createFunctionProgram } from './agent-program.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
 import type { AgentFunction, ClosableAgentProgram } from './program-types.ts'
@@ -23,6 +23,11 @@ const optionNames = [
 export function defineAgents(agents: Readonly<Record<string, EitherCase<AgentDefinition>>>, run: AgentFunction): ClosableAgentProgram {
   if (typeof run !== 'function')
     throw new TrainError('AGENT_INVALID', `defineAgents got ${describeValue(run)} to run; pass a function (task, context) => answer.`)
+  if (!isRecord(agents))
+    throw new TrainError(
+      'AGENT_INVALID',
+      `defineAgents got ${describeValue(agents)} as its agents; name each, such as { lead: {}, reader: {} }.`,
+    )
   const declarations = Object.entries(agents).map(([name, options]): AgentDeclaration => {
     const definition: AgentDefinition = readNamedOptions(options, { owner: `Agent "${name}"`, optionNames }).options
     return { name, trainable: definition.model === undefined, randomKey: 'prompt', ...definition }

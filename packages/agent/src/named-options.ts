@@ -50,16 +50,21 @@ export function readNamedOptions(
         blank.push(name)
         continue
       }
-      if (name in options && options[name] !== value) {
+      if (Object.hasOwn(options, name) && options[name] !== value) {
         throw new TrainError('CONFIG_INVALID', `${owner}: "${name}" is given twice with different values; keep one of its spellings.`)
       }
       options[name] = value
     } else if (withoutEffect.includes(name)) {
       ignored.push(key)
-    } else if (name in refused) {
-      if (value === undefined || value === null || (value === false && !(name in neutral)) || (Array.isArray(value) && value.length === 0))
+    } else if (Object.hasOwn(refused, name)) {
+      if (
+        value === undefined ||
+        value === null ||
+        (value === false && !Object.hasOwn(neutral, name)) ||
+        (Array.isArray(value) && value.length === 0)
+      )
         continue
-      if (name in neutral && neutral[name] === value) continue
+      if (Object.hasOwn(neutral, name) && neutral[name] === value) continue
       throw new TrainError('CONFIG_INVALID', `${owner}: "${key}" is not supported; ${refused[name]}`)
     } else {
       const near = suggest(key, optionNames)
