@@ -25,7 +25,10 @@ export interface AgentGraph {
   delegatesOf(agent: Agent): readonly Delegate[]
 }
 
-/** Names the agents reachable from a program and resolves references by name. Throws CONFIG_INVALID for clashes, unknown names, agents that declare each other in a circle, and a called loop that goes back to another agent. */
+/**
+ * Names the agents reachable from a program and resolves references by name. Throws CONFIG_INVALID for clashes, unknown names, agents that
+ * declare each other in a circle, and a loop that is called as a tool and goes back to another agent.
+ */
 export function createAgentGraph(source: Agent | SwarmShape): AgentGraph {
   const graph = isSwarm(source) ? source.graph : toSingleGraph(source)
   const allAgents = collectAgents<Agent>([source])

@@ -402,6 +402,17 @@ test('only calls that reach a member of the team count for minCallNum', async ()
   expect(result.answer).toBe('after 12')
 })
 
+test('a member of a team that asks another one need not ask as often as the first', async () => {
+  await using server = await createScriptedServer((request) => {
+    const { length } = request.body.messages
+    if (who(request) === 'lead' && length < 6) return call('b', 'x')
+    return who(request) === 'b' && length === 2 ? call('c', 'y') : { content: `after ${length}` }
+  })
+  const result = await runOnce(new TeamSwarm(agent('lead'), [agent('b'), agent('c')], { minCallNum: 2 }), { baseUrl: server.baseUrl })
+  expect(result.answer).toBe('after 6')
+  expect(server.requests.filter((request) => who(request) === 'b')).toHaveLength(4)
+})
+
 test('the limits of a team hold for a member that its first agent declares too', async () => {
   await using server = await createScriptedServer((request) => {
     if (who(request) !== 'lead') return echo(request)

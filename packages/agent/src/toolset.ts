@@ -71,7 +71,10 @@ export async function createToolset(agent: Agent, invocation: Invocation, run: P
     return invocation.runTool(call, async (limit) => {
       const both = limit === signal ? limit : AbortSignal.any([limit, signal])
       if (entry.kind === 'agent') {
-        const count = (team: SwarmShape) => asked.set(team, (asked.get(team) ?? 0) + 1)
+        const count = (swarm: SwarmShape) => {
+          const times = asked.get(swarm)
+          if (times !== undefined) asked.set(swarm, times + 1)
+        }
         return askDelegate(entry.delegate, args, { agent, invocation, call, at, count }, run, both)
       }
       const { rollout, attempt, task } = context

@@ -24,7 +24,10 @@ export function loopBody(point: GraphNode, loop: GraphNode): readonly GraphNode[
   return [...upTo(loop)].filter((node) => upTo(node).has(point))
 }
 
-/** Finds what waits for the end of a loop. Throws CONFIG_INVALID for a loop point that is not before its loop, and for loops that overlap or wait for each other. */
+/**
+ * Finds what waits for the end of a loop. Throws CONFIG_INVALID for a loop point that is not before its loop, and for loops that overlap or
+ * wait for each other.
+ */
 export function placeLoops(nodes: readonly GraphNode[]): void {
   const bodies = new Map<GraphNode, ReadonlySet<GraphNode>>()
   for (const node of nodes) {
@@ -55,7 +58,7 @@ export function placeLoops(nodes: readonly GraphNode[]): void {
   if (waiting.length > 0) {
     const names = waiting.map(({ work }) => `"${work.name}"`).join(' and ')
     throw invalid(
-      `the loops of ${names} wait for each other to end; write what each repeats and its LoopableAgent as one serial(…), side by side.`,
+      `the loops of ${names} wait for each other to end; write parallel(serial(…), serial(…)), each with one loop and what it repeats.`,
     )
   }
 }
