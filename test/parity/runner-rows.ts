@@ -119,7 +119,7 @@ export const runnerRows: readonly ParityRow[] = [
         })
         assert.deepEqual(
           invocations.map(({ id }) => id),
-          ['agent'],
+          ['asked'],
         )
         assert(timeCost >= 0 && timeCost < 60)
         assert.equal(messages.at(-1)?.content, 're: q')

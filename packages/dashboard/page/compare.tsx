@@ -245,7 +245,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
           <h2>{x.length === 0 ? 'No tokens to compare' : 'Equal to the last token'}</h2>
           <p>
             {x.length === 0
-              ? `Neither has a token of ${visible(id)}: its calls were recorded as text alone.`
+              ? `Neither has a token of ${visible(id)}: its calls, if it made any, were recorded as text alone.`
               : `Both have the same ${integer(x.length)} tokens of ${visible(id)}.`}{' '}
             Choose another sample above; ← and → go through them.
           </p>

@@ -200,7 +200,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
         </p>
       </div>
       {tokens.length === 0 ? (
-        <p class="quiet">This invocation has no tokens: its calls were recorded as text alone.</p>
+        <p class="quiet">This invocation has no tokens: its calls, if it made any, were recorded as text alone.</p>
       ) : (
         <div class="split tokens">
           <Stream key={invocation.id} tokens={tokens} chosen={chosen} colouring={colouring} onChoose={to} hovered={hovered} />

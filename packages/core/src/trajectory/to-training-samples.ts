@@ -215,7 +215,7 @@ function requireTrainable(
   { index, trajectory, capture, sampling }: Turn,
   { truncatedSampling = 'refuse' }: TrainingSampleOptions,
 ): void {
-  const where = `Turn ${index} of "${trajectory}" in rollout "${rollout}"`
+  const where = `Turn ${index} of agent "${trajectory}" in rollout "${rollout}"`
   if (capture.tokens === 'none') {
     throw new TrainError(
       'CONFIG_INVALID',
@@ -241,7 +241,7 @@ function requireExtension(episode: Episode, turn: Turn, tokenIds: Int32Array): v
   const start = turn.promptTokenIds.length
   const { completionTokenIds, rolloutLogprobs } = turn
   const broken = (what: string) =>
-    new RangeError(`Turn ${turn.index} of "${turn.trajectory}" in rollout "${episode.rollout}" ${what}; the record is corrupt.`)
+    new RangeError(`Turn ${turn.index} of agent "${turn.trajectory}" in rollout "${episode.rollout}" ${what}; the record is corrupt.`)
   if (completionTokenIds.length !== rolloutLogprobs.length) throw broken('has completions and logprobs of different length')
   for (let i = 0; i < completionTokenIds.length; i++) {
     if (tokenIds[start + i] !== completionTokenIds[i]) throw broken('is not part of the prompt of the turn that continues it')
