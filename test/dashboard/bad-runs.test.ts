@@ -56,7 +56,7 @@ const bad: readonly (readonly [what: string, make: () => Promise<string>, pages:
       wholeRun('version', (path) =>
         writeFile(join(path, 'manifest.json'), '{"version":1,"name":"old","createdAt":1,"configurationHash":""}'),
       ),
-    { '': /cannot be read.*has format 1, this version reads 2/s, '/step/1': /has format 1/, '/health': /has format 1/ },
+    { '': /cannot be read.*has format 1, this version reads 3/s, '/step/1': /has format 1/, '/health': /has format 1/ },
   ],
   [
     'of a killed process',

@@ -7,6 +7,7 @@ import { Swarm, type SwarmOptions } from './swarm.ts'
 
 type Part = Agent | Swarm
 
+const edgeNames = Object.keys({ from: 0, to: 0 })
 const sectionNames = ['name', 'desc', 'type', 'order', 'agents', 'edges', 'rootAgent', 'maxSteps', 'endlessThreshold', 'minCallNum']
 /** The options of an entry, by its node type. */
 const entryNames: Readonly<Record<string, readonly string[]>> = {
@@ -57,11 +58,11 @@ class SwarmReader {
   }
 
   read(fields: Record<string, unknown>, listName: 'order' | 'agents'): Swarm {
-    const { type, agents: given, edges: edgeList = [], rootAgent, ...options } = fields
+    const { type, agents: members, edges: edgeList = [], rootAgent, ...options } = fields
     const written = this.#readEdges(edgeList)
-    const list = given ?? this.#membersOf(written)
+    const list = members ?? this.#membersOf(written)
     if (!Array.isArray(list)) throw invalid(this.#owner, `"${listName}" must be an array of agents, and is ${describeValue(list)}.`)
-    if (given !== undefined && list.length === 0) throw invalid(this.#owner, `"${listName}" is empty; name at least one agent.`)
+    if (members !== undefined && list.length === 0) throw invalid(this.#owner, `"${listName}" is empty; name at least one agent.`)
     const entries = list.map((entry: unknown) => this.#readEntry(entry))
     for (const { id, nodeType, ...fieldsOfEntry } of entries) this.#define(id, nodeType, fieldsOfEntry)
     const inGroups = new Set(
@@ -142,7 +143,7 @@ class SwarmReader {
     return list.map((edge: unknown): readonly [string, string] => {
       if (Array.isArray(edge) && edge.length !== 2) throw invalid(this.#owner, `"edges" has an array of ${edge.length}; write [from, to].`)
       const ends = Array.isArray(edge) ? { from: edge[0], to: edge[1] } : edge
-      const { from, to } = readNamedOptions(ends, { owner: `${this.#owner}, edges`, optionNames: ['from', 'to'] }).options
+      const { from, to } = readNamedOptions(ends, { owner: `${this.#owner}, edges`, optionNames: edgeNames }).options
       return [this.#readId(from, 'edges'), this.#readId(to, 'edges')]
     })
   }

@@ -64,7 +64,7 @@ export async function createToolset(agent: Agent, invocation: Invocation, run: P
     add({ kind: 'agent', definition: agentDefinition(graph.nameOf(delegate.to), descOf(delegate)), delegate })
   }
   const teams = graph.delegatesOf(agent).flatMap(({ swarm }) => (swarm?.kind === 'team' && leadOf(swarm) === agent ? [swarm] : []))
-  const asked = new Map(teams.map((team) => [team, 0]))
+  const callCounts = new Map(teams.map((team) => [team, 0]))
 
   const carryOut = (entry: Entry, call: ToolCall, at: CallPlace, args: Arguments, signal: AbortSignal): Promise<ToolResult> => {
     if (entry.kind === 'environment') return leased!.call({ id: call.id, name: call.name, arguments: args }, signal)
@@ -72,8 +72,8 @@ export async function createToolset(agent: Agent, invocation: Invocation, run: P
       const both = limit === signal ? limit : AbortSignal.any([limit, signal])
       if (entry.kind === 'agent') {
         const count = (swarm: SwarmShape) => {
-          const times = asked.get(swarm)
-          if (times !== undefined) asked.set(swarm, times + 1)
+          const times = callCounts.get(swarm)
+          if (times !== undefined) callCounts.set(swarm, times + 1)
         }
         return askDelegate(entry.delegate, args, { agent, invocation, call, at, count }, run, both)
       }
@@ -87,7 +87,7 @@ export async function createToolset(agent: Agent, invocation: Invocation, run: P
   return {
     definitions: [...entries.values()].map((entry) => entry.definition),
     reminder() {
-      const [team, times] = [...asked].find(([{ minCallNum }, count]) => count < minCallNum) ?? []
+      const [team, times] = [...callCounts].find(([{ minCallNum }, count]) => count < minCallNum) ?? []
       if (!team) return null
       const content = `Ask the other agents before you answer, at least ${team.minCallNum} times; so far it was ${times}.`
       return { role: 'user', content }
