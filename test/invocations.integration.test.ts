@@ -215,3 +215,12 @@ test.each([
   },
   60_000,
 )
+
+test('a member that overflows stops the others where they stand, so that the episode is untrained', async () => {
+  const look = tool({ name: 'look', parameters: z.object({}), execute: () => 'data' })
+  const [one, other, writer] = ['one', 'other', 'writer'].map((name) => new Agent({ name, systemPrompt: name, tools: [look] }))
+  const swarm = new Swarm(parallel(one!, other!), writer!)
+  const stopped = await rollOut(swarm, () => call('look', {}), { maxResponseTokens: 60 })
+  expect(stopped).toMatchObject({ stopReason: 'context-overflow', limitedSideBySide: true })
+  expect(toTrainingSamples(stopped).samples).toEqual([])
+}, 60_000)

@@ -123,7 +123,10 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   }
 }
 
-/** Whether a limit that invocations share was met while they worked side by side, so that chance decided which of them met it. */
+/**
+ * Whether chance decided how far invocations came that worked side by side: they met a limit that they share, or one of them threw and the
+ * others were told to stop.
+ */
 function metLimitSideBySide(
   { end, aborted, invocations }: AttemptOutcome,
   policyFailure: Error | null,
@@ -132,7 +135,7 @@ function metLimitSideBySide(
   if (end.kind === 'answered' && end.metSharedLimit) return workedSideBySide(trajectories, invocations, () => true)
   const isLimit = aborted?.code === 'AGENT_LIMIT' || (policyFailure instanceof TrainError && policyFailure.code === 'AGENT_LIMIT')
   const withAnswer = new Set(invocations.flatMap(({ id, answered }) => (answered ? [id] : [])))
-  return isLimit && workedSideBySide(trajectories, invocations, (id) => !withAnswer.has(id))
+  return (isLimit || end.kind === 'threw') && workedSideBySide(trajectories, invocations, (id) => !withAnswer.has(id))
 }
 
 /** Stands in for the outcome of an agent's side that is gone. */

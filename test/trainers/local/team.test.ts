@@ -1,6 +1,6 @@
 // A lead that asks several readers at once, trained from a model that has just learned to form calls.
 import { createHash } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Episode, Trajectory } from '@aworld-train/core'
@@ -16,13 +16,21 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'aworld-train-team-'))
   const { signal } = new AbortController()
   await warmUp({ directory: join(folder, 'model'), seed: 1, simd: 'plain', threads: 2, signal, onProgress: () => {} }, 100)
+  const agents = `import { Agent, LoopableAgent, parallel, Swarm } from 'aworld-train'
+import { lead, reader } from ${JSON.stringify(join(repository, 'examples/team/agents.ts'))}
+const critic = new LoopableAgent({ name: 'critic', systemPrompt: 'You read one page.', loopPoint: 'writer', maxRunTimes: 2 })
+const writer = new Agent({ name: 'writer', systemPrompt: 'You add what your readers find.' })
+export const workflow = new Swarm(parallel(lead, new Agent({ name: 'other', systemPrompt: 'You read one page.' })), writer, critic)
+export { lead }
+`
+  await symlink(join(repository, 'node_modules'), join(folder, 'node_modules'))
+  await writeFile(join(folder, 'agents.ts'), agents)
   await writeFile(
     join(folder, 'delayed.ts'),
     `import { setTimeout } from 'node:timers/promises'
-import { lead, reader } from ${JSON.stringify(join(repository, 'examples/team/agents.ts'))}
+${agents}
 const wait = () => setTimeout(Math.random() * 20)
-for (const agent of [lead, reader]) Object.assign(agent, { hooks: [{ beforeModel: wait, beforeTool: wait }] })
-export { lead }
+for (const agent of [...workflow.agents, reader]) Object.assign(agent, { hooks: [{ beforeModel: wait, beforeTool: wait }] })
 `,
   )
   // A score that even a poor policy varies in, so that every step changes the weights.
@@ -33,19 +41,21 @@ afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
 interface Place {
   readonly steps: number
   readonly threads: number
+  /** Name of the program. Default: the lead. */
+  readonly program?: string
   readonly delayed?: boolean
   readonly executor?: object
   readonly kills?: WorkerKills
 }
 
 /** Trains the team. Resolves to what depends on the seed alone, and the run. */
-async function train(name: string, { steps, threads, delayed = false, executor = {}, kills }: Place) {
+async function train(name: string, { steps, threads, program = 'lead', delayed = false, executor = {}, kills }: Place) {
   const project = await makeProject(join(folder, name), executor, steps, {
     example: 'team',
     changes: {
       rewardFunc: `${folder}/reward.ts#lastDigit`,
       testDataset: makeTasks(8, 2),
-      ...(delayed && { agent: `${folder}/delayed.ts#lead` }),
+      agent: `${folder}/${delayed ? 'delayed' : 'agents'}.ts#${program}`,
     },
     config: {
       model: { path: join(folder, 'model') },
@@ -116,4 +126,13 @@ it('twenty kills of workers and eight threads change nothing', async () => {
   const away = await train('away-in-full', { steps: 22, threads: 2, delayed: true, executor: { workerNum: 2, slots: 8 }, kills })
   expect([away.killed, away.attempts > 0]).toEqual([20, true])
   expect(away.same).toEqual(same)
+})
+
+it('a workflow with a loop learns the same with other threads, delays and workers, three of them killed', async () => {
+  const { same, episodes } = await train('workflow', { steps: 4, threads: 1, program: 'workflow' })
+  expect(episodes.some(({ trajectories }) => trajectories.some(({ id }) => id === 'writer:2'))).toBe(true)
+  const away = { delayed: true, executor: { workerNum: 2, slots: 8 }, kills: { kills: 3, stepsBetween: 1 } }
+  const { same: elsewhere, killed } = await train('workflow-away', { steps: 4, threads: 2, program: 'workflow', ...away })
+  expect(killed).toBe(3)
+  expect(elsewhere).toEqual(same)
 })

@@ -100,7 +100,7 @@ export const Episode = z.strictObject({
   reward: z.number().nullable(),
   stopReason: StopReason,
   /**
-   * Set if the limit that ended it is one of the whole rollout and was met while invocations worked side by side. Which of them met it is
+   * Set if invocations worked side by side and one of them met a limit that they share, or stopped the others. How far each of them came is
    * chance, so nothing of the episode is trained.
    */
   limitedSideBySide: z.literal(true).optional(),
