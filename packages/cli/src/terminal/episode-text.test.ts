@@ -81,7 +81,7 @@ it('shows invocations as a tree with the turns of each, and what started it', ()
       ['plan', 'write'].map((from) => ({ trajectory: from, turn: 0, toolCall: null })),
     ),
   ]
-  expect(`\n${stripVTControlCharacters(renderInvocations({ trajectories, reward: 1 }, 42))}`).toMatchInlineSnapshot(`
+  expect(`\n${stripVTControlCharacters(renderInvocations({ trajectories, answer: null, reward: 1 }, 42))}`).toMatchInlineSnapshot(`
     "
     plan  1 turn
       task    Go.
@@ -97,4 +97,11 @@ it('shows invocations as a tree with the turns of each, and what started it', ()
     late  0 turns, after plan and write
     reward  1"
   `)
+  const joined = (answer: string) =>
+    stripVTControlCharacters(renderInvocations({ trajectories, answer, reward: 1 }))
+      .split('\n')
+      .slice(-2)
+  expect(joined('made of several answers')).toEqual(['answer  made of several answers', 'reward  1'])
+  const written = trajectories.flatMap(({ turns }) => turns).findLast(({ message }) => message.content)!.message.content!
+  expect(joined(written)).not.toContain(`answer  ${written}`)
 })

@@ -23,8 +23,11 @@ export function renderEpisode({ messages, models = [], reward, maxCharacters = 3
 /** Below this level, an invocation is not indented any more. */
 const deepest = 8
 
-/** The invocations of an episode as a tree: what started each, and its turns as a conversation. */
-export function renderInvocations({ trajectories, reward }: Pick<Episode, 'trajectories' | 'reward'>, columns?: number): string {
+/** The invocations of an episode as a tree: what started each, and its turns as a conversation. An answer that no turn gave stands below it. */
+export function renderInvocations(
+  { trajectories, answer, reward }: Pick<Episode, 'trajectories' | 'answer' | 'reward'>,
+  columns?: number,
+): string {
   const blocks = invocationTree(trajectories).map(({ invocation: { id, startedBy, turns }, depth }) => {
     const parts = turns.map(({ messagesDelta, message, model = null }) => ({ messages: [...messagesDelta, message], model }))
     const { lines, width } = renderMessages({
@@ -36,7 +39,12 @@ export function renderInvocations({ trajectories, reward }: Pick<Episode, 'traje
     const title = `${styleText('bold', visible(id))}  ${counted(turns.length, 'turn')}${renderStarts(startedBy)}`
     return [indented(title, columns, { by: level, width: 2 }), ...lines.map((line) => indented(line, columns, { by: level + 2, width }))]
   })
-  return [...blocks.flat(), `${styleText('bold', 'reward')}  ${renderReward(reward)}`].join('\n')
+  const isWritten = trajectories.some(({ turns }) => turns.some(({ message }) => message.content === answer))
+  const ends = [
+    ...(answer === null || isWritten ? [] : [`${styleText('bold', 'answer')}  ${clip(answer, 300)}`]),
+    `${styleText('bold', 'reward')}  ${renderReward(reward)}`,
+  ]
+  return [...blocks.flat(), ...ends.map((line) => indented(line, columns, { by: 0, width: 8 }))].join('\n')
 }
 
 function renderStarts(startedBy: readonly InvocationStart[]): string {
