@@ -130,10 +130,10 @@ describe('against a real rollout service', () => {
 
   test('the service is killed in mid-call and started again: every rollout ends, and every token is accounted for', async () => {
     await using stage = await openStage()
-    const playing = stage.play({ rollouts: 8, delayMs: 400 })
-    // Far enough for second turns to be under way.
+    // A call takes so long that second turns are under way at the kill, also on a busy machine.
+    const playing = stage.play({ rollouts: 8, delayMs: 2000 })
     for (let waited = 0; (await ledger(stage, 'sampled')).length < 8 && waited < 600; waited++) await sleep(100)
-    await sleep(100)
+    await sleep(700)
     await stage.restart()
     const answer = await playing
     expect(errors(answer)).toEqual(Array(8).fill(undefined))
