@@ -1,12 +1,12 @@
 import { type AgentAnswer, type Message, orAborted } from '@aworld-train/core'
 import type { Agent } from './agent.ts'
 import { inContext } from './in-context.ts'
-import { countStep, messagesOf, type ProgramRun, type RunGraph, type StartedBy, type Transcript } from './program-run.ts'
+import { countStep, messagesOf, type RunGraph, type StartedBy, type Transcript } from './program-run.ts'
 import { runAgent } from './run-agent.ts'
 import { aggregate, endsLoop, follows, loopPointOf } from './swarm/author-functions.ts'
 import type { LoopableAgent } from './swarm/loopable-agent.ts'
 import { isLoop, loopBody } from './swarm/loops.ts'
-import { type GraphEdge, type GraphNode, isSwarm, toObjectText } from './swarm/swarm-types.ts'
+import { answerName, type GraphEdge, type GraphNode, isSwarm, toObjectText } from './swarm/swarm-types.ts'
 
 /** What one node answered. */
 interface NodeAnswer {
@@ -97,7 +97,7 @@ export const runGraph: RunGraph = async ({ nodes, leaf }, start, run, outer) => 
 
   const arrival = async ({ from, condition }: GraphEdge): Promise<readonly Arrival[]> => {
     const before = await answerOf(from)
-    const name = nameOf(from, run)
+    const name = answerName(run.graph.nameOf(from.work), from.place)
     const isFollowed =
       !before.isSkipped &&
       (before.answer === null || !condition || (await orAborted(follows(condition, before.answer, `after "${name}"`), signal)))
@@ -116,11 +116,6 @@ export const runGraph: RunGraph = async ({ nodes, leaf }, start, run, outer) => 
   await Promise.all(nodes.map(answerOf))
   const { answer, stopped } = await answerOf(leaf)
   return { answer, messages: messagesOf(run), ...(stopped && { stopped }) }
-}
-
-/** Name of a node's answer among others. */
-function nameOf({ work, place }: GraphNode, { graph }: ProgramRun): string {
-  return place === 1 ? graph.nameOf(work) : `${graph.nameOf(work)}:${place}`
 }
 
 const distinct = (starts: StartedBy): StartedBy =>

@@ -72,6 +72,7 @@ export {
   linkInvocations,
   maxInvocations,
   orderTrajectories,
+  placeForm,
   placeOfCall,
   workedSideBySide,
 } from './trajectory/invocations.ts'

@@ -21,7 +21,7 @@ import type { Span } from '@opentelemetry/api'
 import { emptyOutcome } from './empty-outcome.ts'
 import { traceHeadersOf } from './observe/rollout-spans.ts'
 import { recordedMessages } from './recorded-messages.ts'
-import { decideStop } from './stop-reason.ts'
+import { answeredIds, decideStop } from './stop-reason.ts'
 import { tieToolCalls } from './tie-tool-calls.ts'
 
 export interface AttemptOptions {
@@ -134,7 +134,7 @@ function metLimitSideBySide(
 ): boolean {
   if (end.kind === 'answered' && end.metSharedLimit) return workedSideBySide(trajectories, invocations, () => true)
   const isLimit = aborted?.code === 'AGENT_LIMIT' || (policyFailure instanceof TrainError && policyFailure.code === 'AGENT_LIMIT')
-  const withAnswer = new Set(invocations.flatMap(({ id, answered }) => (answered ? [id] : [])))
+  const withAnswer = answeredIds(invocations)
   return (isLimit || end.kind === 'threw') && workedSideBySide(trajectories, invocations, (id) => !withAnswer.has(id))
 }
 

@@ -43,7 +43,7 @@ export function decideStop({ end, aborted, policyFailure, environmentFailure, in
     const limited = limitOf(error)
     if (limited) return limited
     // Clients refuse a message that was cut: `openai` throws a LengthFinishReasonError, others fail to read its arguments.
-    const withAnswer = new Set(invocations.flatMap(({ id, answered }) => (answered ? [id] : [])))
+    const withAnswer = answeredIds(invocations)
     const cut = error.code === 'AGENT_FAILED' && trajectories.some(({ id, turns }) => !withAnswer.has(id) && isCut(lastOf(turns)))
     return { stopReason: cut ? 'truncated' : 'failed', error }
   }
@@ -55,6 +55,10 @@ export function decideStop({ end, aborted, policyFailure, environmentFailure, in
   if (end.stopped) return { stopReason: end.stopped, error: undefined }
   return { stopReason: isAnswerCut(end.answer, trajectories) ? 'truncated' : 'completed', error: undefined }
 }
+
+/** Ids of the invocations that came to an answer. */
+export const answeredIds = (invocations: readonly InvocationRecord[]): ReadonlySet<string> =>
+  new Set(invocations.flatMap(({ id, answered }) => (answered ? [id] : [])))
 
 /** AGENT_LIMIT names its stop reason in `details`; a full context and a cancellation end an episode like a limit. */
 function limitOf(error: ErrorRecord | null): StopDecision | null {

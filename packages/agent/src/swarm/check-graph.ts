@@ -4,7 +4,7 @@ import { collectAgents } from '../collect-agents.ts'
 import { nameAgents } from '../name-agents.ts'
 import type { SwarmPart } from './group.ts'
 import { describePart } from './layout.ts'
-import { type Fragment, type Graph, type GraphNode, isSwarm, type SwarmShape } from './swarm-types.ts'
+import { answerName, type Fragment, type Graph, type GraphNode, isSwarm, type SwarmShape } from './swarm-types.ts'
 
 interface Draft {
   readonly nodes: readonly GraphNode[]
@@ -24,7 +24,7 @@ export function checkGraph({ nodes, fragments }: Draft, swarm: SwarmShape): Grap
   const ordered = inOrder(nodes, nameOf)
   numberPlaces(ordered)
   for (const { before } of nodes) {
-    const answers = before.map(({ from }) => (from.place === 1 ? nameOf(from) : `${nameOf(from)}:${from.place}`))
+    const answers = before.map(({ from }) => answerName(nameOf(from), from.place))
     const double = answers.find((name, index) => answers.indexOf(name) !== index)
     if (double !== undefined)
       throw invalid(`two answers that meet are called "${double}"; give each of the groups a "name" that nothing else has.`)

@@ -91,3 +91,6 @@ export function swarmsIn({ layout, roots = [] }: SwarmShape): readonly SwarmShap
   for (const part of [...layout.parts, ...layout.edges.flatMap(({ from, to }) => [from, to]), ...roots]) visit(part)
   return [...swarms]
 }
+
+/** The name of an answer among others: that of its agent or group, with the place behind it unless it is the first. */
+export const answerName = (name: string, place: number): string => (place === 1 ? name : `${name}:${place}`)

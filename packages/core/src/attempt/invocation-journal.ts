@@ -2,7 +2,7 @@ import type { InvocationOptions } from '../contracts/agent-program.ts'
 import type { InvocationRecord } from '../protocol/attempt.ts'
 import { TrainError } from '../protocol/errors.ts'
 import { preciseNow } from '../time/precise-now.ts'
-import { invocationId, invocationPlace } from '../trajectory/invocations.ts'
+import { invocationId, invocationPlace, placeForm } from '../trajectory/invocations.ts'
 
 /** An id of a tool call that the gateway made: after the invocation's own digits, the numbers of the model call and of the tool call. */
 const ownToolCall = /^call_[0-9a-f]{12}_(\d+)_(\d+)$/
@@ -77,10 +77,7 @@ export class InvocationJournal {
   #idOf(agent: string, place: string): string {
     if (place !== '' && !invocationPlace.test(place)) {
       const what = place.length > 256 ? `${place.length} characters long` : JSON.stringify(place)
-      throw new TrainError(
-        'AGENT_INVALID',
-        `The place of an invocation of agent "${agent}" is ${what}; give it 1 to 256 letters, digits, ".", "_", ":" and "-".`,
-      )
+      throw new TrainError('AGENT_INVALID', `The place of an invocation of agent "${agent}" is ${what}; give it ${placeForm}.`)
     }
     return invocationId(this.#agents, agent, place)
   }

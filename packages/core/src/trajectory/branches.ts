@@ -1,4 +1,5 @@
 import type { Turn } from '../protocol/turn.ts'
+import { overlap } from '../time/overlap.ts'
 
 /** The root-to-leaf paths of a tree of turns, ordered by their leaves. Each path begins with the root. */
 export function toBranches(turns: readonly Turn[]): Turn[][] {
@@ -13,12 +14,10 @@ export function toBranches(turns: readonly Turn[]): Turn[][] {
  */
 export function inStableOrder(branches: readonly (readonly Turn[])[]): readonly (readonly Turn[])[] {
   const leaves = branches.map((path) => path.at(-1)!)
-  const isConcurrent = leaves.some((leaf, i) => leaves.slice(i + 1).some((other) => areAtOnce(leaf.timing, other.timing)))
+  const isConcurrent = leaves.some((leaf, i) => leaves.slice(i + 1).some((other) => overlap(leaf.timing, other.timing)))
   if (new Set(branches.map(([root]) => root)).size < 2 && !isConcurrent) return branches
   return branches.toSorted((one, other) => compareTokens(one.at(-1)!, other.at(-1)!))
 }
-
-const areAtOnce = (a: Turn['timing'], b: Turn['timing']) => a.startedAt < b.endedAt && b.startedAt < a.endedAt
 
 function compareTokens(one: Turn, other: Turn): number {
   return compareTokenIds(one.promptTokenIds, other.promptTokenIds) || compareTokenIds(one.completionTokenIds, other.completionTokenIds)

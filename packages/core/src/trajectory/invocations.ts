@@ -1,9 +1,14 @@
 import type { PolicyEndpoint } from '../contracts/agent-program.ts'
 import type { InvocationRecord } from '../protocol/attempt.ts'
 import type { InvocationStart, Trajectory } from '../protocol/episode.ts'
+import type { Timing } from '../protocol/turn.ts'
+import { overlap } from '../time/overlap.ts'
 
 /** A place of an invocation, as a URL carries it. */
 export const invocationPlace = /^[A-Za-z0-9._:-]{1,256}$/
+
+/** The form of a place, for messages. */
+export const placeForm = '1 to 256 letters, digits, ".", "_", ":" and "-"'
 
 /** Most invocations of one attempt. */
 export const maxInvocations = 1024
@@ -111,8 +116,6 @@ export function answeringTrajectory(trajectories: readonly Trajectory[], answer:
   return (writers.length > 0 ? writers : candidates).at(-1)
 }
 
-type Interval = NonNullable<Trajectory['timing']>
-
 /**
  * Whether an invocation worked at the same time as another one that neither started it nor was started by it, or whether two calls of one
  * invocation were under way at once. One of the two must be among those that `isCut` names. What a program does not declare is told by its
@@ -125,7 +128,7 @@ export function workedSideBySide(
 ): boolean {
   const byId = new Map(trajectories.map((trajectory) => [trajectory.id, trajectory]))
   const declared = new Map(invocations.flatMap(({ id, timing }) => (timing === null ? [] : [[id, [timing]] as const])))
-  const intervalsOf = ({ id, turns }: Trajectory): readonly Interval[] => declared.get(id) ?? turns.map(({ timing }) => timing)
+  const intervalsOf = ({ id, turns }: Trajectory): readonly Timing[] => declared.get(id) ?? turns.map(({ timing }) => timing)
   const callersOf = (id: string, found = new Set<string>()): Set<string> => {
     for (const { trajectory } of byId.get(id)?.startedBy ?? []) {
       if (found.has(trajectory)) continue
@@ -147,5 +150,3 @@ export function workedSideBySide(
     })
   )
 }
-
-const overlap = (a: Interval, b: Interval): boolean => a.startedAt < b.endedAt && b.startedAt < a.endedAt

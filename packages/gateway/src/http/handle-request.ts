@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RunWork } from '@aworld-train/chat'
-import { TrainError } from '@aworld-train/core'
+import { placeForm, TrainError } from '@aworld-train/core'
 import { BodyError, discardBody, readBody } from '@aworld-train/http'
 import type { Dialect } from '../call.ts'
 import type { Capabilities } from '../capability.ts'
@@ -149,8 +149,7 @@ function findGrant({ capabilities, addresses }: HttpParts, route: Route): Grant 
   if (route.kind === 'agent') {
     const grant = capabilities.find(route.capability)
     if (!grant || route.place === '') return grant ?? null
-    if (route.place === null)
-      throw badRequest('The URL names an invocation by a text that is no place; give it 1 to 256 letters, digits, ".", "_", ":" and "-".')
+    if (route.place === null) throw badRequest(`The URL names an invocation by a text that is no place; give it ${placeForm}.`)
     return grant.session.closing ? null : grant
   }
   const { address, key } = route
