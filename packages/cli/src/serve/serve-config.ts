@@ -174,7 +174,7 @@ export const ChannelModel = z
       .default(null)
       .describe('Folder of its tokenizer and chat template, in the form of Hugging Face. With `null` the trainer sends these files.'),
     rows: RowSelection.default('all').describe(
-      'Rows that the trainer gets of an episode: `all` branches, the one that ended `last`, the `longest`, or with `{ role: planner }` the last one of agent `planner`.',
+      'Rows that the trainer gets of an episode: `all` branches, the `last` one, which gave the answer, the `longest`, or with `{ role: planner }` the last one of agent `planner`.',
     ),
     incompleteEpisodes: z
       .enum(['train', 'exclude'])

@@ -8,7 +8,7 @@ const ms = z.int().min(1)
 /** Our side of a run that a framework of Python drives. A framework extends it by what it alone has. */
 export const TrainerSettings = z.strictObject({
   rows: RowSelection.describe(
-    'Rows that are trained of a rollout with several conversations: `all` of them, the one that ended `last`, the `longest`, or with `{ role: planner }` the last one of agent `planner`. TRL, AReaL and ms-swift train one row and refuse `all`.',
+    'Rows that are trained of a rollout with several conversations: `all` of them, the `last` one, which gave the answer, the `longest`, or with `{ role: planner }` the last one of agent `planner`. TRL, AReaL and ms-swift train one row and refuse `all`.',
   ).default('all'),
   concurrency: count.default(64).describe('Rollouts that run at once. A framework launches whole batches; the rest wait.'),
   limits: LimitSettings.prefault({}).describe(
