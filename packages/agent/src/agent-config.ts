@@ -170,6 +170,11 @@ export class AgentConfig {
     return this.llmProvider === gatewayProvider ? this.llmModelName : undefined
   }
 
+  /** Name of the policy that this agent asks for, where a training has several. */
+  get policyModel(): string | undefined {
+    return policyProviders.includes(this.llmProvider ?? '') && this.llmBaseUrl === undefined ? this.llmModelName : undefined
+  }
+
   /** Sampling fields of a request body that were set, under their names on the wire. */
   requestFields(): Record<string, unknown> {
     const { llmTemperature, topP, topK, maxTokens, stop, seed, params } = this.fields

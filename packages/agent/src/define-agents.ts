@@ -9,6 +9,7 @@ export interface AgentDefinition extends Partial<Omit<AgentDeclaration, 'name' |
 const optionNames = [
   'trainable',
   'model',
+  'policy',
   'mcpConfig',
   'mcpServers',
   'hiddenTools',

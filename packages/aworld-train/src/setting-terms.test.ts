@@ -15,6 +15,7 @@ const defaults = parseLocalConfig({}).config
 
 /** Values for settings that reject the plain ones below. */
 const values: Partial<Record<SettingName, unknown>> = {
+  policies: { lead: { path: './lead' } },
   models: { critic: { baseUrl: 'http://127.0.0.1:1', model: 'm' } },
   'training.stratify': { key: 'kind', counts: { easy: 16 } },
   'gateway.trainedCalls': 'all',

@@ -37,6 +37,7 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'model.history': read,
   'model.templateArguments': read,
   'model.maxPromptBytes': read,
+  policies: { ...read, verl: 'refused', trl: 'refused', areal: 'refused', swift: 'refused' },
   models: read,
   'agent.malformedCalls': read,
   'toolAnswers.maxTokens': read,

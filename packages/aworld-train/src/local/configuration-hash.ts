@@ -12,17 +12,22 @@ export const configurationHash = (plan: LocalPlan): string => stableHash(inputsO
 /** Hashes of the parts of the configuration hash, by names for people. */
 export const inputHashes = (plan: LocalPlan): Record<string, string> => hashesByName(inputsOf(plan))
 
+/** What is the same for one policy alone, whether or not others could stand beside it. */
+const alone = <T>(values: readonly T[]): T | readonly T[] => (values.length === 1 ? values[0]! : values)
+
 function inputsOf(plan: LocalPlan) {
   const tasks = (dataset: LocalPlan['test']) => dataset && datasetHash(dataset)
-  const { rewardSource, rewardDirectory, warmUp, configDirectory } = plan
+  const { rewardSource, rewardDirectory, configDirectory, policies } = plan
   const { loss } = plan.config.training
   return {
     'the name': plan.name,
     ...settingInputs(plan.config),
     'the seed': plan.seed,
-    'the policy': plan.policy.settings,
+    'the policy': alone(policies.map(({ chosen }) => chosen.settings)),
     'the agent': [plan.agent.module, plan.agent.files.map(bytesHash)],
-    'the model': [plan.model, warmUp, plan.model === null && warmUp !== null ? exportHash(warmUp, configDirectory) : null],
+    'the model': alone(
+      policies.map(({ model, warmUp }) => [model, warmUp, model === null && warmUp !== null ? exportHash(warmUp, configDirectory) : null]),
+    ),
     'the training tasks': tasks(plan.train),
     'the validation tasks': tasks(plan.validation),
     'the test tasks': tasks(plan.test),

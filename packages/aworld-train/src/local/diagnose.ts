@@ -1,6 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
 import { type Episode, errorMessage, TrainError, type TrainingTask, toTrainingSamples } from '@aworld-train/core'
 import { loadModelConfig } from '@aworld-train/engines/local'
@@ -16,7 +16,7 @@ import {
 } from '@aworld-train/training'
 import type { TrainingDefinition } from '../training-definition.ts'
 import { LocalTrainer } from './local-trainer.ts'
-import type { LocalPlan } from './plan.ts'
+import type { LocalPlan, PlannedPolicy } from './plan.ts'
 import { openStage } from './stage.ts'
 import { TinkerTrainer } from './tinker-trainer.ts'
 
@@ -68,7 +68,7 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
   checks.push({ name: 'dataset', ok: true, message: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out` })
   for (const message of plan.warnings) checks.push({ name: 'config', ok: true, warning: true, message })
   for (const message of plan.notes) checks.push({ name: 'note', ok: true, message })
-  const { describe } = plan.policy
+  const { describe } = plan.policies[0].chosen
   if (
     describe &&
     (await attempt(
@@ -101,25 +101,32 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
   if (!task) return checks
   const folder = await mkdtemp(join(tmpdir(), 'aworld-train-doctor-'))
   try {
-    const model =
-      plan.model ??
-      (await attempt(
-        'warm-up',
-        () => makeModel(plan, join(folder, 'model'), signal),
-        () => 'made a model',
-      ))
-    if (model === undefined) return checks
-    const { problems } = await checkTemplate(model)
-    checks.push({ name: 'template', ok: problems.length === 0, message: problems.join('\n') || 'round trip holds' })
-    if (problems.length > 0) return checks
-    await attempt(
-      'prompts',
-      () => checkPrompts(plan, model),
-      (length) => `every prompt fits into the context of ${length} tokens`,
-    )
-    const models = modelsWithSideEffects(plan)
-    if (models.length > 0) checks.push({ name: 'rollout', ok: true, message: leftOut(models) })
-    else await attempt('rollout', () => tryRollout({ plan, model, parts, path: join(folder, 'run'), task }, signal), describeRollout)
+    const models: string[] = []
+    for (const policy of plan.policies) {
+      const label = (check: string) => (policy.name === null ? check : `${check} of ${policy.name}`)
+      const model =
+        policy.model ??
+        (await attempt(
+          label('warm-up'),
+          () => makeModel(plan, policy, join(folder, 'models', policy.name ?? 'model'), signal),
+          () => 'made a model',
+        ))
+      if (model === undefined) return checks
+      const { problems } = await checkTemplate(model)
+      checks.push({ name: label('template'), ok: problems.length === 0, message: problems.join('\n') || 'round trip holds' })
+      if (problems.length > 0) return checks
+      models.push(model)
+      const isEntry = policy.name === null || policy.name === plan.program.agents[0]?.model
+      if (!isEntry) continue
+      await attempt(
+        'prompts',
+        () => checkPrompts(plan, policy, model),
+        (length) => `every prompt fits into the context of ${length} tokens`,
+      )
+    }
+    const withEffects = modelsWithSideEffects(plan)
+    if (withEffects.length > 0) checks.push({ name: 'rollout', ok: true, message: leftOut(withEffects) })
+    else await attempt('rollout', () => tryRollout({ plan, models, parts, path: join(folder, 'run'), task }, signal), describeRollout)
     return checks
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -139,9 +146,10 @@ function moduleOf(problem: unknown): string {
 }
 
 /** Makes the starting model of a project without a model folder. A training makes it in its run. */
-async function makeModel(plan: LocalPlan, directory: string, signal: AbortSignal): Promise<string> {
+async function makeModel(plan: LocalPlan, { warmUp }: PlannedPolicy, directory: string, signal: AbortSignal): Promise<string> {
   const { simd, threads } = plan.config.engine
-  await runWarmUp(plan.warmUp as string, plan.configDirectory, { directory, seed: plan.seed, simd, threads, signal, onProgress() {} })
+  await mkdir(dirname(directory), { recursive: true })
+  await runWarmUp(warmUp as string, plan.configDirectory, { directory, seed: plan.seed, simd, threads, signal, onProgress() {} })
   return directory
 }
 
@@ -151,9 +159,9 @@ function rewardNote({ rewardFunc }: TrainingDefinition): string {
 }
 
 /** Throws POLICY_CONTEXT_OVERFLOW if a prompt of any dataset is too long. Resolves to the context of the model, in tokens. */
-async function checkPrompts({ train, validation, test, config }: LocalPlan, directory: string): Promise<number> {
+async function checkPrompts({ train, validation, test }: LocalPlan, { settings }: PlannedPolicy, directory: string): Promise<number> {
   const { contextLength } = await loadModelConfig(directory)
-  const chat = await loadChatModel({ directory, templateArguments: config.model.templateArguments })
+  const chat = await loadChatModel({ directory, templateArguments: settings.templateArguments })
   const tasks = [train, validation, test].flatMap((dataset) => dataset?.tasks ?? [])
   const long = findLongPrompts(tasks, { chat, contextLength })
   if (long) throw long.error
@@ -170,17 +178,17 @@ const leftOut = (models: readonly string[]) =>
 
 interface TriedRollout {
   readonly plan: LocalPlan
-  readonly model: string
+  readonly models: readonly string[]
   readonly parts: RolloutParts
   readonly path: string
   readonly task: TrainingTask
 }
 
-async function tryRollout({ plan, model, parts, path, task }: TriedRollout, signal: AbortSignal): Promise<Episode> {
+async function tryRollout({ plan, models, parts, path, task }: TriedRollout, signal: AbortSignal): Promise<Episode> {
   await using stack = new AsyncDisposableStack()
   const store = stack.adopt(await openRunStore({ path }), (each) => each.close())
   const { answers } = plan.train
-  const stage = stack.adopt(await openStage({ model, plan, parts, store, answers, onEvent: () => {}, signal }), (each) => each.close())
+  const stage = stack.adopt(await openStage({ models, plan, parts, store, answers, onEvent: () => {}, signal }), (each) => each.close())
   const { temperature, topP, topK, maxTokens } = plan.config.sampling
   const sampling = { temperature, topP, topK, maxTokens, stop: [], seed: plan.seed }
   const episode = await stage.runner.run(

@@ -37,8 +37,8 @@ export interface InferenceRequest extends RunRequest {
   readonly dataset: LoadedDataset
   /** Rollouts of each task. Default: `evaluation.samplesPerPrompt`. */
   readonly samplesPerPrompt?: number | undefined
-  /** Model folder that replaces the plan's. */
-  readonly model?: string | undefined
+  /** Model folders that replace the plan's, one for each policy. */
+  readonly models?: readonly string[] | undefined
   /** Folder that a learner has saved. Its weights are sampled in place of the model's. */
   readonly checkpoint?: string | undefined
 }
@@ -48,8 +48,8 @@ export interface InferenceRequest extends RunRequest {
  * report and rejects with EVALUATION_FAILED.
  */
 export async function runInference(plan: LocalPlan, request: InferenceRequest): Promise<InferenceReport> {
-  const model = request.model ?? plan.model
-  if (model === null) {
+  const models = request.models ?? plan.policies.map((policy) => policy.model)
+  if (!models.every((model) => model !== null)) {
     throw new TrainError(
       'CONFIG_INVALID',
       'There is no model yet: the warm-up makes it when you train. Train first, then name the run with --checkpoint, or set model.path.',
@@ -65,24 +65,24 @@ export async function runInference(plan: LocalPlan, request: InferenceRequest): 
     provenance: { seed: plan.seed, agent: plan.agent.module, tasks: request.dataset.tasks.length },
     options: { ...options, fresh: true, resume: undefined },
   }
-  return await inTriedRun(plan, tried, (run, parts) => inferInRun(plan, { ...request, parts, model }, run))
+  return await inTriedRun(plan, tried, (run, parts) => inferInRun(plan, { ...request, parts, models }, run))
 }
 
 interface InferenceParts extends InferenceRequest {
   readonly parts: RolloutParts
-  readonly model: string
+  readonly models: readonly string[]
 }
 
-async function inferInRun(plan: LocalPlan, { parts, model, ...request }: InferenceParts, run: RunDirectory): Promise<InferenceReport> {
+async function inferInRun(plan: LocalPlan, { parts, models, ...request }: InferenceParts, run: RunDirectory): Promise<InferenceReport> {
   const startedAt = Date.now()
   const { path, store, emit } = run
   const { config, seed } = plan
   const samples = request.samplesPerPrompt ?? config.evaluation.samplesPerPrompt
   await using stack = new AsyncDisposableStack()
-  await keepTokenizer(path, model)
+  await keepTokenizer(path, models[0]!)
   await writeParquet(request.dataset.tasks, request.dataset.answers, join(path, 'test_data.parquet'))
   const stage = stack.adopt(
-    await openStage({ model, plan, parts, store, answers: request.dataset.answers, onEvent: emit, signal: request.signal }),
+    await openStage({ models, plan, parts, store, answers: request.dataset.answers, onEvent: emit, signal: request.signal }),
     (each) => each.close(),
   )
   const checkpoint = request.checkpoint === undefined ? null : resolve(request.checkpoint)
@@ -91,7 +91,7 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
     await learner.load(checkpoint)
     await learner.publish()
   }
-  const warnings = longPromptWarnings([request.dataset], stage)
+  const warnings = longPromptWarnings([request.dataset], stage.promptModel)
   run.started()
   emit({
     type: 'run-start',
@@ -140,7 +140,7 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
   const report: InferenceReport = {
     version: 1,
     kind: 'evaluation',
-    model,
+    model: models.length === 1 ? models[0]! : null,
     checkpoint,
     path,
     seed,

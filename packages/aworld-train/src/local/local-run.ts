@@ -66,9 +66,13 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   await removeUnfinished(path)
   await writeRunFiles(path, plan)
   const modelAt = performance.now()
-  const model = plan.model ?? (await makeModel({ ...plan, engine: plan.config.engine }, path, store, { emit, signal, warmUpMs }))
+  const models: string[] = []
+  for (const { name, model, warmUp } of plan.policies) {
+    const request = { warmUp, configDirectory: plan.configDirectory, seed: plan.seed, engine: plan.config.engine, name }
+    models.push(model ?? (await makeModel(request, path, store, { emit, signal, warmUpMs })))
+  }
   const madeModelMs = performance.now() - modelAt
-  await keepTokenizer(path, model)
+  await keepTokenizer(path, models[0]!)
   const answers = new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])])
   const { maxTokens } = plan.config.sampling
   const remedy = `Raise sampling.maxTokens, which is ${maxTokens}; where the context of the model is full instead, shorten the prompts.`
@@ -84,7 +88,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   const { onEvent, registry } = session
   const stage = stack.adopt(
     await openStage({
-      model,
+      models,
       plan,
       parts,
       store: accounts.counted(store),
@@ -96,11 +100,12 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     (each) => each.close(),
   )
   const { engine } = stage.policy
-  const longPrompts = longPromptWarnings([plan.train, plan.validation, plan.test], stage)
+  const members = stage.policy.members ? [...stage.policy.members.values()] : [stage.policy]
+  const longPrompts = longPromptWarnings([plan.train, plan.validation, plan.test], stage.promptModel)
   const startMs = performance.now() - startedAt - madeModelMs
   session.begin(stack, {
     stage,
-    engines: { [engine.model.name]: engine },
+    engines: Object.fromEntries(members.map((member) => [member.engine.model.name, member.engine])),
     channel: null,
     resumedFromStep: run.resumed ? (store.steps().at(-1)?.step ?? 0) : null,
     details: describeRun(plan, stage),
@@ -111,8 +116,11 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     const { status, before, after, greedyBefore, greedyAfter, curve, ledger, rollouts, episodesByStopReason } = result
     const notStarted = total(curve.map(({ metrics }) => metrics['notStarted'] ?? 0))
     return await session.leaveReport({
-      model,
+      model: stage.policy.members ? null : models[0]!,
       checkpoint: result.lastCheckpoint,
+      ...(stage.policy.members && {
+        policies: Object.fromEntries(plan.policies.map(({ name, trainable }, index) => [name!, { model: models[index]!, trainable }])),
+      }),
       status,
       engine: engine.name,
       tier: { ...stage.policy.tier },

@@ -9,11 +9,11 @@ import {
   createNamedReward,
   type DatasetSource,
   findLoss,
-  findStartingModel,
   type LoadedDataset,
   type LocalConfig,
   loadDataset,
   passWarnings,
+  policyName,
   type RewardSource,
   readLocalConfig,
   refuseProblems,
@@ -32,12 +32,13 @@ import { trainerSections } from '../policies/trainer-sections.ts'
 import { runInference } from './inference.ts'
 import { type OpenPolicy, openPolicy } from './open-policy.ts'
 import type { LocalPlan } from './plan.ts'
+import { planPolicies, withPolicies } from './plan-policies.ts'
 import { runLocalTraining } from './run-local-training.ts'
 
 /** The trainer in the box. It runs our own loop over the embedded policy, in this process. */
 export class LocalTrainer extends PlanningTrainer<LocalPlan> {
   readonly #policies = new Set<OpenPolicy>()
-  #trained: { readonly model: string; readonly checkpoint: string } | null = null
+  #trained: { readonly models: readonly string[]; readonly checkpoint: string } | null = null
   protected readonly policyKind: PolicyKind = localPolicy
 
   override async checkReward(rewardFunc?: unknown): Promise<void> {
@@ -77,31 +78,28 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const keys = { reward: 'reward.path', nativeReward: null }
     const reward = isRead('reward') ? await attempt(() => requireReward(names, 'local', keys)) : undefined
     const loss = isRead('training') ? await attempt(() => findLoss(settings.training.loss, configDirectory)) : undefined
-    const { model: named, fromScratch } = this.inputs.options
-    const start = isRead('model')
-      ? await attempt(() =>
-          findStartingModel({
-            model: named === undefined ? settings.model.path : resolve(named),
-            key: 'model.path',
-            directory: configDirectory,
-            warmUp: settings.model.warmUp,
-            fromScratch,
-            takesHubNames: false,
-          }),
-        )
-      : undefined
-    const policy = parsed && start && (await attempt(() => this.policyKind.choose(settings, parsed.extension, start.model)))
-    const agent = this.inputs.agent
+    const { model, fromScratch } = this.inputs.options
+    const { agent } = this.inputs
+    const choice = { settings, kind: this.policyKind, directory: configDirectory, model, fromScratch, agents: agent?.program.agents }
+    const policies =
+      read && isRead('model') && isRead('policies') ? await planPolicies(problems, { ...choice, extension: read.extension }) : undefined
     const agentWarnings: string[] = []
     if (parsed && agent) {
-      const model = start ? start.model : (named ?? settings.model.path)
+      const names = policies?.map((policy) => policy.name ?? policyName(policy.model))
       const failed = new Set<string>()
-      const check = { agent, settings, failed, model, directory: configDirectory, engines: launcherEngines }
+      const check = {
+        agent,
+        settings,
+        failed,
+        policies: names ?? [policyName(model ?? settings.model.path)],
+        directory: configDirectory,
+        engines: launcherEngines,
+      }
       agentWarnings.push(...(await checkAgentSide(problems, check)))
     }
     problems.throwAny()
     // The check of the agent has reported the problem; this check has found none.
-    if (!agent || !train || !reward || loss === undefined || !start || !policy) return settings
+    if (!agent || !train || !reward || loss === undefined || !policies || !parsed) return settings
 
     this.planned = {
       name: trainingName(this.inputs.options, settings, agent.program),
@@ -113,7 +111,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       ],
       warnings: [...parsed.warnings, ...findings.warnings, ...agentWarnings, ...passWarnings(loss, settings.training.passes)],
       seed: settings.seed,
-      program: agent.program,
+      program: withPolicies(agent.program, policies),
       agent,
       train,
       validation: validation ?? null,
@@ -123,8 +121,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       loss,
       createEnvironment: () => createEnvironment({ baseDirectory: agent.directory }),
       createReward: () => createNamedReward(reward, settings.reward),
-      ...start,
-      policy,
+      policies,
       configDirectory,
     }
     return settings
@@ -165,8 +162,9 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
 
   /** Keeps the path of a training's weights, because inference after it uses them. */
   #keep(report: RunReport): RunReport {
-    const { path, model, checkpoint } = report
-    if (model !== null && checkpoint !== null) this.#trained = { model, checkpoint: join(path, checkpoint) }
+    const { path, model, policies, checkpoint } = report
+    const models = policies ? Object.values(policies).map((policy) => policy.model) : model !== null && [model]
+    if (models && checkpoint !== null) this.#trained = { models, checkpoint: join(path, checkpoint) }
     return report
   }
 

@@ -17,6 +17,7 @@ export async function runLocalTraining(plan: LocalPlan, request: RunRequest): Pr
       reference: stage.policy.reference,
       loss: plan.loss,
       engine: stage.policy.engine,
+      policies: stage.policy.members,
       // Policies swap weights by themselves, so groups that continue meanwhile are not held until the last of their calls has ended.
       gateway: plan.config.training.maxStaleness === 0 ? stage.gateway : undefined,
       runner: stage.runner,

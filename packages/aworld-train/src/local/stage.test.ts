@@ -11,10 +11,20 @@ const model = fileURLToPath(new URL('../../../../examples/periodic-table/model',
 function openQuietly(program: AgentProgram & { close?(): Promise<void> }, settings: object = {}) {
   const { config } = parseLocalConfig({ engine: { threads: 1, simd: 'plain' }, concurrency: 1, ...settings })
   return openStage({
-    model,
+    models: [model],
     plan: {
       config,
-      policy: localPolicy.choose(config, {}, model),
+      policies: [
+        {
+          name: null,
+          settings: config.model,
+          trainable: true,
+          rateFactor: 1,
+          model,
+          warmUp: null,
+          chosen: localPolicy.choose(config, {}, model),
+        },
+      ],
       seed: 1,
       program,
       agent: { program, directory: '.', module: null, files: [] },

@@ -1,17 +1,26 @@
-import { type ChatModel, loadChatModel } from '@aworld-train/chat'
+import { loadChatModel } from '@aworld-train/chat'
 import type { AnswerKey, Environment, RolloutWriter, RunEvent } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
-import { countCalls, openAgentSide, openTrainingSide, type PolicyGatewayOptions, type RolloutParts, toLimits } from '@aworld-train/training'
+import {
+  countCalls,
+  openAgentSide,
+  openTrainingSide,
+  type PolicyGatewayOptions,
+  type PromptModel,
+  type RolloutParts,
+  toLimits,
+} from '@aworld-train/training'
 import { launcherEngines, workerEntry } from '../launchers.ts'
+import { openPolicies } from '../policies/open-policies.ts'
 import type { Policy } from '../policies/policy.ts'
 import type { LocalPlan } from './plan.ts'
 
 export interface StageOptions {
-  /** A Hugging Face folder. */
-  readonly model: string
+  /** Hugging Face folders, one for each policy of the plan. */
+  readonly models: readonly string[]
   /** The program of an Agent or a Swarm may hold connections; they are closed with the stage. */
-  readonly plan: Pick<LocalPlan, 'config' | 'configDirectory' | 'seed' | 'program' | 'agent' | 'policy'>
+  readonly plan: Pick<LocalPlan, 'config' | 'configDirectory' | 'seed' | 'program' | 'agent' | 'policies'>
   /** Runs agents in this process, whatever the configuration says. Default `false`. */
   readonly inProcess?: boolean | undefined
   /** They stay open when the stage closes. */
@@ -25,12 +34,11 @@ export interface StageOptions {
   readonly served?: Pick<PolicyGatewayOptions, 'port' | 'registry'> | undefined
 }
 
-/** Everything between an agent and the policy: engine, gateway, environment, rollout runner. */
+/** Everything between agents and policies: engines, gateway, environment, rollout runner. */
 export interface Stage {
   readonly policy: Policy
-  readonly chat: ChatModel
-  /** Context length of the policy, in tokens. */
-  readonly contextLength: number
+  /** The policy that the program's first agent asks, which gets the prompts of tasks. */
+  readonly promptModel: PromptModel
   readonly gateway: Gateway
   /** `null` if agents and their tools run in other processes. */
   readonly environment: Environment | null
@@ -45,21 +53,26 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const { parts, store, answers, onEvent } = options
   const { config, configDirectory, seed, program, agent } = options.plan
   await using stack = new AsyncDisposableStack()
-  const policy = stack.adopt(await options.plan.policy.open(options.model, options.signal), (each) => each.close())
-  const chat = await loadChatModel({
-    directory: options.model,
-    stopTokenIds: policy.engine.model.stopTokenIds,
-    history: config.model.history,
-    templateArguments: config.model.templateArguments,
-  })
-  const counted = countCalls(policy.engine)
+  const { policies } = options.plan
+  const policy = stack.adopt(await openPolicies(policies, options.models, options.signal), (each) => each.close())
+  const members = policy.members ? [...policy.members.values()] : [policy]
+  const routes = await Promise.all(
+    members.map(async ({ engine }, index) => {
+      const { history, templateArguments, maxPromptBytes } = policies[index]!.settings
+      const { stopTokenIds } = engine.model
+      const chat = await loadChatModel({ directory: options.models[index]!, stopTokenIds, history, templateArguments })
+      return { chat, maxPromptBytes, counted: countCalls(engine) }
+    }),
+  )
+  const entry = routes.find(({ counted: { engine } }) => engine.model.name === program.agents[0]?.model) ?? routes[0]!
   const { gateway, runner, environment } = await openTrainingSide(
     stack,
     {
       ...parts,
       ...options.served,
-      policy: { engine: counted.engine, chat },
-      name: policy.engine.model.name,
+      policies: Object.fromEntries(
+        routes.map(({ counted: { engine }, chat, maxPromptBytes }) => [engine.model.name, { engine, chat, maxPromptBytes }]),
+      ),
       settings: config,
       configDirectory,
       agentDirectory: agent.directory,
@@ -77,12 +90,11 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const owned = stack.move()
   return {
     policy,
-    chat,
-    contextLength: policy.engine.model.contextLength,
+    promptModel: { chat: entry.chat, contextLength: entry.counted.engine.model.contextLength },
     gateway,
     environment,
     runner,
-    engineCalls: counted.calls,
+    engineCalls: () => routes.reduce((sum, { counted }) => sum + counted.calls(), 0),
     close: () => owned.disposeAsync(),
   }
 }

@@ -1,22 +1,25 @@
 import { displayPath } from '@aworld-train/core'
-import { createLocalEngine } from '@aworld-train/engines/local'
+import { createLocalEngine, probeMachine } from '@aworld-train/engines/local'
 import type { LocalConfig } from '@aworld-train/training'
-import type { Policy, PolicyKind } from './policy.ts'
+import type { Policy, PolicyKind, PolicyPlace } from './policy.ts'
 
 /** The policy in the box. */
 export const localPolicy: PolicyKind = {
-  choose: (config) => ({ settings: null, open: (model) => open(model, config) }),
+  choose: (config, _extension, _model, place) => ({ settings: null, open: (model) => open(model, config, place) }),
 }
 
-async function open(model: string, { engine: { simd, threads }, concurrency, training }: LocalConfig): Promise<Policy> {
+async function open(model: string, config: LocalConfig, place?: PolicyPlace): Promise<Policy> {
+  const { simd } = config.engine
+  const { concurrency, training } = config
   await using stack = new AsyncDisposableStack()
-  const options = { model, simd, maxRows: concurrency, ...(threads === null ? {} : { threads }) }
+  const threads = place ? sharedThreads(config.engine.threads ?? (await probeMachine()).threads, place) : config.engine.threads
+  const options = { model, name: place?.name, simd, maxRows: concurrency, ...(threads === null ? {} : { threads }) }
   const local = stack.adopt(await createLocalEngine(options), (each) => each.close())
   const reference =
     training.klCoefficient === 0
       ? undefined
       : stack.adopt(await createLocalEngine({ model, simd, threads: 1, maxRows: 1 }), (each) => each.close())
-  const { engine, learner, tier, config } = local
+  const { engine, learner, tier, config: shape } = local
   const owned = stack.move()
   return {
     engine,
@@ -24,10 +27,14 @@ async function open(model: string, { engine: { simd, threads }, concurrency, tra
     reference: reference?.learner,
     tier,
     details: {
-      policy: `${displayPath(model)}: ${config.layers} layers, width ${config.hiddenSize}, vocabulary ${config.vocabularySize}, context ${config.contextLength}`,
+      policy: `${displayPath(model)}: ${shape.layers} layers, width ${shape.hiddenSize}, vocabulary ${shape.vocabularySize}, context ${shape.contextLength}`,
       engine: `WebAssembly, ${tier.simd} SIMD, ${tier.threads} threads`,
     },
     saveModel: (directory) => local.saveModel(directory),
     close: () => owned.disposeAsync(),
   }
 }
+
+/** The threads of one of several policies: all of them together take no more than there are, and each takes one at least. */
+const sharedThreads = (threads: number, { index, count }: PolicyPlace): number =>
+  Math.max(1, Math.floor(threads / count) + (index < threads % count ? 1 : 0))

@@ -7,6 +7,8 @@ export interface Policy {
   readonly learner: Learner
   /** The starting weights, which do not change. Present only if the configuration asks for a KL term. */
   readonly reference: Pick<Learner, 'logprobs'> | undefined
+  /** The policies that it is made of, by the names that agents ask for; absent for one alone. */
+  readonly members?: ReadonlyMap<string, Policy & { readonly trainable: boolean }> | undefined
   /** The machine or service that runs it, for `report.json`. */
   readonly tier: Readonly<Record<string, unknown>>
   /** Two lines for people. */
@@ -26,9 +28,19 @@ export interface ChosenPolicy {
   open(model: string, signal: AbortSignal): Promise<Policy>
 }
 
+/** One of several policies. */
+export interface PolicyPlace {
+  readonly name: string
+  readonly index: number
+  readonly count: number
+}
+
 /** A kind of policy that our own loop can sample and train, identified by its section of the configuration. */
 export interface PolicyKind {
   readonly extension?: ConfigExtension | undefined
-  /** Reads its own section. Throws CONFIG_INVALID for settings that it cannot train. */
-  choose(config: LocalConfig, extension: Readonly<Record<string, unknown>>, model: string | null): ChosenPolicy
+  /**
+   * Reads its own section. Throws CONFIG_INVALID for settings that it cannot train. `place` is that of the policy among several, which share
+   * the engine's threads.
+   */
+  choose(config: LocalConfig, extension: Readonly<Record<string, unknown>>, model: string | null, place?: PolicyPlace): ChosenPolicy
 }

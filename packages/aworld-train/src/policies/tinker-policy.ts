@@ -56,7 +56,7 @@ export const tinkerPolicy: PolicyKind = {
       'engine.simd': 'the service samples and trains',
     },
   },
-  choose(config, extension, model) {
+  choose(config, extension, model, place) {
     const parsed = TinkerSettings.safeParse(extension)
     if (!parsed.success) {
       const problems = describeIssues(parsed.error, { schema: TinkerSettings, value: extension })
@@ -71,7 +71,8 @@ export const tinkerPolicy: PolicyKind = {
     return {
       settings: { lora, baseModel, reduction },
       describe: (signal) => describeTinker(parsed.data, signal),
-      open: (folder, signal) => open({ model: folder, settings: parsed.data, seed: config.seed, signal }),
+      open: (folder, signal) =>
+        open({ model: folder, name: place?.name ?? basename(folder), settings: parsed.data, seed: config.seed, signal }),
     }
   },
 }
@@ -98,17 +99,18 @@ export async function describeTinker(
 
 interface Opening {
   readonly model: string
+  readonly name: string
   readonly settings: TinkerSettings
   readonly seed: number
   readonly signal: AbortSignal
 }
 
-async function open({ model, settings, seed, signal }: Opening): Promise<Policy> {
+async function open({ model, name, settings, seed, signal }: Opening): Promise<Policy> {
   const { baseModel, lora, reduction } = settings
   const tinker = await createTinkerEngine({
     ...toTinkerService(settings),
     model,
-    name: basename(model),
+    name,
     ...(baseModel !== null && { baseModel }),
     ...(reduction !== null && { reduction }),
     lora: { ...lora, seed },

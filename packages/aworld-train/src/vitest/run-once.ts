@@ -80,8 +80,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
     const directory = stack.adopt(await mkdtemp(join(tmpdir(), 'aworld-train-script-')), (each) => rm(each, { recursive: true }))
     const policy = await createScriptedPolicy({ model: config.model, script, agents: program.agents.map(({ name }) => name), directory })
     const gateway = await openPolicyGateway(stack, {
-      policy: { ...policy, ...routeSettings(config), maxPromptBytes: null },
-      name: policy.engine.model.name,
+      policies: { [policy.engine.model.name]: { ...policy, ...routeSettings(config), maxPromptBytes: null } },
       models: config.models,
       directory: agentDirectory,
       seed,
@@ -111,9 +110,11 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
       'There is no model to run: the warm-up makes it when you train. Pass `script` with what the policy says, or `model` with the folder of a trained one.',
     )
   }
-  const plan = { config, configDirectory, seed, program, agent, policy: localPolicy.choose(config, {}, model) }
-  const stage = stack.adopt(await openStage({ model, plan, parts, answers: loaded.answers, signal, inProcess: true, ...common }), (each) =>
-    each.close(),
+  const planned = { name: null, settings: config.model, trainable: true, rateFactor: 1, chosen: localPolicy.choose(config, {}, model) }
+  const plan = { config, configDirectory, seed, program, agent, policies: [{ ...planned, model, warmUp: null }] as const }
+  const stage = stack.adopt(
+    await openStage({ models: [model], plan, parts, answers: loaded.answers, signal, inProcess: true, ...common }),
+    (each) => each.close(),
   )
   return await stage.runner.run(request(stage.policy.engine.name, config.sampling.maxTokens), signal)
 

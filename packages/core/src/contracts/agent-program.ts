@@ -14,6 +14,8 @@ export interface AgentDeclaration {
   readonly trainable: boolean
   /** One of the gateway's models, which is recorded as text and never trained. Default: the rollout's policy. */
   readonly model?: string | undefined
+  /** The policy that it asks for, where a training has several. Of one policy alone the name does not count. */
+  readonly policy?: string | undefined
   /**
    * What tells its calls apart in their random keys: their place among the agent's calls (default), or their prompt, where an agent calls in
    * no certain order.

@@ -66,10 +66,13 @@ export interface Learner {
    * (CONFIG_INVALID), and leaves the weights unchanged.
    */
   update(request: UpdateRequest): Promise<UpdateMetrics>
-  /** Recomputes the logprob of every token given those before it, at `temperature`. Index 0 of each row is 0. */
-  logprobs(rows: readonly Int32Array[], temperature: number): Promise<Float32Array[]>
-  /** Makes sampling use the trainer's weights; resolves to their version. */
-  publish(): Promise<number>
+  /**
+   * Recomputes the logprob of every token given those before it, at `temperature`. Index 0 of each row is 0. `policies` names the policy of
+   * each row, where there are several.
+   */
+  logprobs(rows: readonly Int32Array[], temperature: number, policies?: readonly string[]): Promise<Float32Array[]>
+  /** Makes sampling use the trainer's weights; resolves to their version, which is at least `leastVersion`. */
+  publish(leastVersion?: number): Promise<number>
   /** Writes weights and optimiser state. The folder appears whole or not at all. */
   save(directory: string): Promise<void>
   load(directory: string): Promise<void>

@@ -17,7 +17,11 @@ export async function updateWithLoss(
   samples.forEach(checkScored)
   checkReference(referenceLogprobs, klCoefficient, samples)
   const ids = samples.map(({ tokenIds }) => tokenIds)
-  const current = await learner.logprobs(ids, temperature)
+  const current = await learner.logprobs(
+    ids,
+    temperature,
+    samples.map(({ policy }) => policy),
+  )
   const trained = samples.flatMap((sample, index) => {
     const positions = trainedPositions(sample)
     const at = (values: Float32Array) => Float64Array.from(positions, (position) => values[position]!)

@@ -65,6 +65,8 @@ export const RunReport = z.strictObject({
   version: z.literal(1),
   kind: z.literal('training').default('training'),
   ...weights,
+  /** The policies by name, if there are several; `model` is `null` then, and the checkpoint has a folder for each that is trained. */
+  policies: z.record(z.string(), z.strictObject({ model: z.string(), trainable: z.boolean() })).optional(),
   run: z.string(),
   path: z.string(),
   status: z.enum(['finished', 'stopped', 'failed']),

@@ -131,9 +131,9 @@ function createPolicyLearner(pool: Pool, sampler: Sampler, modelDirectory: strin
     updates = 0
     return read.step
   }
-  const publish = async (): Promise<number> => {
+  const publish = async (leastVersion = 0): Promise<number> => {
     // Updates that are repeated after a resume get versions of their own, so that no version stands for two sets of weights.
-    const version = await sampler.publish(loadedVersion === null ? 0 : loadedVersion + updates)
+    const version = await sampler.publish(Math.max(leastVersion, loadedVersion === null ? 0 : loadedVersion + updates))
     loadedVersion = null
     updates = 0
     return version
@@ -149,7 +149,7 @@ function createPolicyLearner(pool: Pool, sampler: Sampler, modelDirectory: strin
         return metrics
       }),
     logprobs: (rows, temperature) => betweenSteps(() => trainer.logprobs(rows, temperature)),
-    publish: () => betweenSteps(() => trainer.publish()),
+    publish: (leastVersion) => betweenSteps(() => trainer.publish(leastVersion)),
     load: (directory) => betweenSteps(() => trainer.load(directory)),
     // Sampling reads a copy of the weights, so it continues while these calls use the trainer's.
     save: (directory) => inTurn(() => trainer.save(directory)),

@@ -3,7 +3,7 @@ import type { LocalConfig } from '../config/local-config.ts'
 import { checkExecutor } from '../executor/check-executor.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import type { ProblemCollection } from '../preflight/collect-problems.ts'
-import { checkModels, policyName } from './check-models.ts'
+import { checkModels } from './check-models.ts'
 import { checkRecordings } from './frozen-routes.ts'
 import { sharedServersWarning } from './shared-servers.ts'
 
@@ -12,8 +12,8 @@ export interface AgentSideCheck {
   readonly settings: Pick<LocalConfig, 'models' | 'executor' | 'gateway'>
   /** Sections of the configuration that could not be read. What depends on them is not checked. */
   readonly failed: ReadonlySet<string>
-  /** Folder of the policy; `null` if the warm-up makes it, and absent if it is not known. */
-  readonly model: string | null | undefined
+  /** Names of the policies; absent if they are not known. */
+  readonly policies: readonly string[] | undefined
   /** Folder that paths of the configuration are relative to. */
   readonly directory: string
   /** Engines beside `local` that start workers. */
@@ -23,11 +23,10 @@ export interface AgentSideCheck {
 /** Adds every problem that would keep an agent from its models or from the processes that are to run it. Resolves to warnings. */
 export async function checkAgentSide(
   { attempt }: Pick<ProblemCollection, 'attempt'>,
-  { agent, settings: { models, executor, gateway }, failed, model, directory, engines }: AgentSideCheck,
+  { agent, settings: { models, executor, gateway }, failed, policies, directory, engines }: AgentSideCheck,
 ): Promise<string[]> {
   if (!failed.has('models')) {
-    if (model !== undefined)
-      await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(models), policy: policyName(model) }))
+    if (policies !== undefined) await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(models), policies }))
     await attempt(() => checkRecordings(models, agent.directory))
   }
   if (!failed.has('executor') && !failed.has('gateway'))

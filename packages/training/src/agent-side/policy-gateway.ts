@@ -9,9 +9,8 @@ import { toFrozenRoutes } from './frozen-routes.ts'
 import type { Listener } from './read-listener.ts'
 
 export interface PolicyGatewayOptions {
-  /** The policy, and the name that agents know it by. */
-  readonly policy: TokenRoute
-  readonly name: string
+  /** The policies by the names that agents know them by. The first is the one of agents that name none. */
+  readonly policies: Readonly<Record<string, TokenRoute>>
   /** Models that are not trained; their relative files are found in `directory`. */
   readonly models: Readonly<Record<string, FrozenModelSettings>>
   readonly directory: string
@@ -28,29 +27,28 @@ export interface PolicyGatewayOptions {
   readonly registry?: Registry | undefined
 }
 
-/** The settings of a configuration for the prompts and answers of its policy. */
+/** The settings of a configuration for the answers of tools and policies. */
 export const routeSettings = ({
-  model: { maxPromptBytes },
   toolAnswers,
   agent: { malformedCalls },
-}: Pick<LocalConfig, 'model' | 'toolAnswers' | 'agent'>): Pick<TokenRoute, 'maxPromptBytes' | 'toolAnswers' | 'malformedCalls'> => ({
-  maxPromptBytes,
+}: Pick<LocalConfig, 'toolAnswers' | 'agent'>): Pick<TokenRoute, 'toolAnswers' | 'malformedCalls'> => ({
   toolAnswers,
   malformedCalls,
 })
 
-/** Opens the gateway of a trained policy; `stack` closes it. Throws CONFIG_INVALID for models that nobody serves. */
+/** Opens the gateway of trained policies; `stack` closes it. Throws CONFIG_INVALID for models that nobody serves. */
 export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {
-  const { policy, name, models, directory, seed, calls, agents, onEvent, port, listener, registry } = options
+  const { policies, models, directory, seed, calls, agents, onEvent, port, listener, registry } = options
   const frozen = toFrozenRoutes(models, directory)
-  checkModels(agents, { frozen: Object.keys(frozen), policy: name })
+  const names = Object.keys(policies)
+  checkModels(agents, { frozen: Object.keys(frozen), policies: names })
   return stack.adopt(
     await createGateway({
-      models: { ...frozen, [name]: policy },
-      defaultModel: name,
+      models: { ...frozen, ...policies },
+      defaultModel: names[0]!,
       // An agent of any framework asks for the model that it was written for; that name stands for the policy. With several models, names
       // must be right.
-      aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
+      aliases: Object.keys(frozen).length === 0 && names.length === 1 ? { '*': names[0]! } : {},
       seed,
       ...callSettingsOf(calls),
       ...listener,

@@ -10,16 +10,14 @@ import { readListener } from './read-listener.ts'
 import type { RolloutParts } from './rollout-parts.ts'
 
 /** The settings for everything between a policy and its agents. */
-export type SideSettings = Pick<
-  LocalConfig,
-  'model' | 'models' | 'toolAnswers' | 'agent' | 'gateway' | 'executor' | 'reward' | 'concurrency'
->
+export type SideSettings = Pick<LocalConfig, 'models' | 'toolAnswers' | 'agent' | 'gateway' | 'executor' | 'reward' | 'concurrency'>
 
 export interface TrainingSideOptions
   extends RolloutParts,
     Pick<AgentSideOptions, 'program' | 'store' | 'answers' | 'limits' | 'onEvent'>,
-    Pick<PolicyGatewayOptions, 'name' | 'seed' | 'port' | 'registry'> {
-  readonly policy: Pick<TokenRoute, 'engine' | 'chat'>
+    Pick<PolicyGatewayOptions, 'seed' | 'port' | 'registry'> {
+  /** By the names that agents ask for. */
+  readonly policies: Readonly<Record<string, Pick<TokenRoute, 'engine' | 'chat' | 'maxPromptBytes'>>>
   readonly settings: SideSettings
   /** Folder that paths of the configuration are relative to. */
   readonly configDirectory: string
@@ -49,12 +47,13 @@ export async function openTrainingSide<Runner extends { readonly runner: InProce
   options: TrainingSideOptions,
   openRunner: (side: AgentSideOptions) => Runner | Promise<Runner>,
 ): Promise<Runner & TrainingSide> {
-  const { settings, policy, name, seed, port, registry, configDirectory, agentDirectory, elsewhere, onWorkersFailed } = options
+  const { settings, policies, seed, port, registry, configDirectory, agentDirectory, elsewhere, onWorkersFailed } = options
   const { program, environment, reward, store, answers, limits, onEvent } = options
   const listener = elsewhere ? readListener(settings.gateway, configDirectory) : undefined
   const gateway = await openPolicyGateway(stack, {
-    policy: { kind: 'token', ...policy, ...routeSettings(settings) },
-    name,
+    policies: Object.fromEntries(
+      Object.entries(policies).map(([name, policy]) => [name, { kind: 'token', ...policy, ...routeSettings(settings) }]),
+    ),
     models: settings.models,
     directory: agentDirectory,
     seed,

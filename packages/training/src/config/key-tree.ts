@@ -7,7 +7,7 @@ export function isTree(value: unknown): value is KeyTree {
 }
 
 /** Mappings whose keys are not ours: models such as `gpt-4.1`, variables, and a cluster's words such as `nvidia.com/gpu`. */
-const foreignKeys = /(^|\.)(models|executor\.(env|resources|options))$/
+const foreignKeys = /(^|\.)(models|policies|executor\.(env|resources|options))$/
 
 /** Expands `{ 'a.b': 1 }` to `{ a: { b: 1 } }`, as command-line overrides are written. Later keys win. `prefix` is the path of the tree. */
 export function expandDots(tree: KeyTree, prefix = ''): KeyTree {

@@ -1,9 +1,10 @@
-import { join } from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { RunEvent, RunProgress } from '@aworld-train/core'
 import { runWarmUp } from './warm-up.ts'
 
-/** Name of the file with the duration of the warm-up in milliseconds. */
-const modelState = 'warm-up-finished'
+/** Name of the state with the duration of a warm-up in milliseconds. */
+const stateOf = (policy: string | null) => (policy === null ? 'warm-up-finished' : `warm-up-finished-${policy}`)
 
 export interface MakeModelContext {
   readonly emit: (event: RunEvent) => void
@@ -14,6 +15,8 @@ export interface MakeModelContext {
 export interface WarmUpPlan {
   /** `./file.ts#name`, relative to `configDirectory`. */
   readonly warmUp: string | null
+  /** Name of the policy among several. Default: there is one. */
+  readonly name?: string | null | undefined
   readonly configDirectory: string
   readonly seed: number
   readonly engine: { readonly simd: 'auto' | 'plain' | 'relaxed'; readonly threads: number | null }
@@ -26,13 +29,15 @@ export async function makeModel(
   store: RunProgress,
   { emit, signal, warmUpMs }: MakeModelContext,
 ): Promise<string> {
-  const directory = join(path, 'model')
-  const madeInMs = store.getState(modelState) as number | undefined
+  const { name = null } = plan
+  const directory = name === null ? join(path, 'model') : join(path, 'models', name)
+  const madeInMs = store.getState(stateOf(name)) as number | undefined
   if (madeInMs !== undefined) {
-    warmUpMs.value = madeInMs
+    warmUpMs.value += madeInMs
     return directory
   }
   const startedAt = Date.now()
+  await mkdir(dirname(directory), { recursive: true })
   await runWarmUp(plan.warmUp as string, plan.configDirectory, {
     directory,
     seed: plan.seed,
@@ -41,7 +46,8 @@ export async function makeModel(
     onProgress: (done, total, metrics) =>
       emit({ type: 'phase-progress', at: Date.now(), phase: 'warm-up', done, total, metrics: { ...metrics } }),
   })
-  warmUpMs.value = Date.now() - startedAt
-  await store.setState(modelState, warmUpMs.value)
+  const durationMs = Date.now() - startedAt
+  warmUpMs.value += durationMs
+  await store.setState(stateOf(name), durationMs)
   return directory
 }

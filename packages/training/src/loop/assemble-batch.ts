@@ -46,7 +46,7 @@ export interface BatchMetrics {
 export type BatchSettings = Pick<TrainingSettings, 'advantage' | 'dropZeroVariance' | 'incompleteEpisodes' | 'maxSampleTokens'>
 
 /** Samples with advantages from the episodes of each group. */
-export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], settings: BatchSettings, policy?: string): Batch {
+export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], settings: BatchSettings): Batch {
   const groups: TrainingSample[][] = []
   const untrained: TokenCounts = {}
   const rows: BatchRow[] = []
@@ -56,7 +56,6 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
   for (const episodes of episodeGroups) {
     const assemblies = episodes.map((episode) =>
       toTrainingSamples(episode, {
-        policy,
         maxSampleTokens: settings.maxSampleTokens ?? undefined,
         incompleteEpisodes: settings.incompleteEpisodes,
       }),

@@ -20,6 +20,7 @@ export async function checkLogprobs(learner: Learner, samples: readonly Training
   const recomputed = await learner.logprobs(
     picked.map((sample) => sample.tokenIds),
     check.temperature === 0 ? 1 : check.temperature,
+    picked.map((sample) => sample.policy),
   )
   let largest = 0
   for (const [i, { lossMask, rolloutLogprobs, provenance }] of picked.entries()) {

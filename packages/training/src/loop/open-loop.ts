@@ -185,7 +185,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     const episodes = requests.flatMap(({ key }) => store.episode(key) ?? [])
     for (const episode of episodes) {
       state.recordedTokens += sampledTokensOf(episode)
-      state.ledger.merge(toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).untrained)
+      state.ledger.merge(toTrainingSamples(episode, { truncatedSampling: 'accept' }).untrained)
     }
     state.addEpisodes(episodes)
   }
@@ -194,7 +194,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   function count(openStep: OpenStep, requests: readonly RolloutRequest[], episodes: readonly Episode[], isRepeated: boolean): void {
     const groups = Map.groupBy(episodes.keys(), (index) => requests[index]!.group)
     for (const indices of groups.values()) {
-      const assemblies = indices.map((index) => toTrainingSamples(episodes[index]!, { policy, truncatedSampling: 'accept' }))
+      const assemblies = indices.map((index) => toTrainingSamples(episodes[index]!, { truncatedSampling: 'accept' }))
       const rewards = assemblies.flatMap(({ samples: [first] }) => (first ? [first.reward] : []))
       const withVariance = new Set(rewards).size > 1
       for (const [i, { samples, untrained, untrainedTurns, sampled: tokens }] of assemblies.entries()) {
@@ -211,7 +211,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   /** Recomputes some logprobs if the learner still has the weights that sampled. */
   async function check(openStep: OpenStep, episodes: readonly Episode[], isRepeated: boolean): Promise<void> {
     if (isAhead) return
-    const samples = episodes.flatMap((episode) => toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).samples)
+    const samples = episodes.flatMap((episode) => toTrainingSamples(episode, { truncatedSampling: 'accept' }).samples)
     const { logprobCheck } = training
     try {
       openStep.difference = await state.timed('check', () =>
@@ -295,7 +295,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     learner: {
       update,
       publish,
-      logprobs: (sequences, temperature) => learner.logprobs(sequences, temperature),
+      logprobs: (sequences, temperature, policies) => learner.logprobs(sequences, temperature, policies),
       save: (directory) => learner.save(directory),
       load: (directory) => {
         isAhead = true

@@ -23,7 +23,7 @@ export async function runEvaluation(
   { record, learner, logprobCheck }: RunEvaluationContext,
   plan: EvaluationPlan,
 ): Promise<EvaluationResult> {
-  const { state, emit, policy } = record
+  const { state, emit } = record
   const requests = evaluationRequests(plan)
   emit({ type: 'evaluation-start', at: Date.now(), name: plan.name, rollouts: requests.length })
   const episodes = await state.timed('evaluation', () => record.rollOut(requests))
@@ -47,7 +47,7 @@ export async function runEvaluation(
   /** The last weights of a run sample only here. */
   async function check(all: readonly Episode[]): Promise<number | null> {
     const some = all.filter((episode) => !isFailed(toEndedRollout(episode))).slice(0, logprobCheck.tokens)
-    const samples = some.flatMap((episode) => toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).samples)
+    const samples = some.flatMap((episode) => toTrainingSamples(episode, { truncatedSampling: 'accept' }).samples)
     return await checkLogprobs(learner, samples, { ...logprobCheck, temperature: plan.sampling.temperature })
   }
 }

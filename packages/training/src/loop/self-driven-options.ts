@@ -28,6 +28,8 @@ export interface SelfDrivenOptions {
   /** In place of the clipped loss; nothing of it is in the configuration here. */
   readonly loss?: PolicyLoss | null | undefined
   readonly engine: Pick<TokenEngine, 'name' | 'model' | 'sampledTokens' | 'weightVersion'>
+  /** The policies that `engine` is made of, by name, if there are several. */
+  readonly policies?: ReadonlyMap<string, { readonly engine: Pick<TokenEngine, 'sampledTokens'> }> | undefined
   /** Paused while weights are published. Left out if the engine swaps weights by itself. */
   readonly gateway?: Pick<PolicyGateway, 'pause' | 'resume'> | undefined
   readonly runner: RolloutRunner

@@ -18,7 +18,7 @@ import { createRolloutGroups, type FinishedGroup } from './rollout-groups.ts'
 import { createRunRecord } from './run-record.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
 import { toStepSamples } from './step-samples.ts'
-import { updatePolicy } from './update-policy.ts'
+import { type UpdateSummary, updatePolicy } from './update-policy.ts'
 
 /** The parts of a run in the order that `trainSelfDriven` calls them. */
 export interface TrainingLoop {
@@ -48,7 +48,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     requestsOf: (drawn) => groupRequests(drawn, requests),
     record,
     store,
-    isTeaching: (episodes) => assembleBatch([episodes], training, policy).metrics.groupsWithVariance > 0,
+    isTeaching: (episodes) => assembleBatch([episodes], training).metrics.groupsWithVariance > 0,
     onEvent: emit,
     signal: options.signal,
   })
@@ -73,7 +73,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       return episode
     })
     const trained = [...Map.groupBy(episodes, ({ group }) => group).values()]
-    await update(step.step, assembleBatch(trained, training, policy))
+    await update(step.step, assembleBatch(trained, training))
   }
 
   async function start(): Promise<number> {
@@ -102,7 +102,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     const taken = await state.timed('rollout', () => groups.take(step))
     const episodeGroups = taken.map(({ episodes }) => episodes)
     const rolledOutAt = performance.now()
-    const batch = await state.timed('batch', async () => assembleBatch(episodeGroups, training, policy))
+    const batch = await state.timed('batch', async () => assembleBatch(episodeGroups, training))
     record.count(episodeGroups.flat())
     state.ledger.merge(batch.untrained)
     await giveUpIfEmpty(step, taken)
@@ -126,6 +126,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       sampledTokens: batch.sampledTokens,
       trainedTokens: updated?.trainedTokens ?? 0,
       ...updated?.metrics,
+      ...(options.policies && updated && metricsByPolicy(updated)),
       updates: updated?.updates ?? 0,
       learningRate,
       ...(difference === null ? {} : { maxLogprobDifference: difference }),
@@ -179,6 +180,13 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
   const evaluations = createEvaluations({ options, limits, training, record })
   return { start, trainStep, stop, evaluations, result: record.result }
 }
+
+const metricsByPolicy = ({ byPolicy }: UpdateSummary): Record<string, number> =>
+  Object.fromEntries(
+    [...byPolicy].flatMap(([policy, metrics]) =>
+      Object.entries(defined(metrics)).map(([name, value]) => [`policy/${policy}/${name}`, value]),
+    ),
+  )
 
 /** Numbers of steps between the draw of a step's groups and the step. */
 function stalenessOf(step: number, groups: readonly DrawnGroup[]): { readonly staleness: number; readonly mostStaleness: number } {

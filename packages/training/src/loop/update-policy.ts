@@ -22,13 +22,18 @@ export interface UpdateSummary {
   /** Fraction of the trained tokens whose ratio was truncated; `null` if all are of the weights that the updates began with. */
   readonly truncatedRatios: number | null
   readonly metrics: MeanMetrics
+  /** Of each policy by its name. */
+  readonly byPolicy: ReadonlyMap<string, MeanMetrics & Pick<UpdateMetrics, 'trainedTokens'>>
   /** Logprobs of the loss in the first pass, if the learner keeps them: those of each sample's trained tokens, by `sampleKey`. */
   readonly logprobs: ReadonlyMap<string, Float32Array>
 }
 
 type MeanMetrics = Omit<UpdateMetrics, 'trainedTokens' | 'logprobs' | 'named'> & Readonly<Record<`loss/${string}`, number>>
 
-/** Goes over the batch of a step `passes` times, with `promptsPerUpdate` groups an update, in the order of the groups. */
+/**
+ * Goes over the batch of a step `passes` times, with `promptsPerUpdate` groups an update, in the order of the groups. Each policy has an update
+ * of its own over its samples, so that its gradient and its means are those of its samples alone.
+ */
 export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
   const { learner, groups, settings, learningRate, loss } = input
   const { clipLow, clipHigh, klCoefficient, entropyCoefficient, aggregation } = settings
@@ -36,46 +41,72 @@ export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
   const minibatches = await Promise.all(
     chunk(groups, settings.promptsPerUpdate ?? groups.length).map(async (part) => {
       const { samples, truncated } = await withTruncatedRatios(input, part.flat())
-      return { samples, truncated, referenceLogprobs: await referenceLogprobs(input, samples) }
+      const ofPolicies = Map.groupBy(samples, policyOf).values()
+      const policies = await Promise.all(
+        Array.from(ofPolicies, async (own) => ({ samples: own, referenceLogprobs: await referenceLogprobs(input, own) })),
+      )
+      return { policies, truncated }
     }),
   )
-  const seen: UpdateMetrics[] = []
+  // In the order of the batch, whichever update ends first.
+  const seen = new Map<string, UpdateMetrics[]>(groups.flat().map((sample) => [policyOf(sample), []]))
   const logprobs = new Map<string, Float32Array>()
   let trainedTokens = 0
   for (let pass = 0; pass < settings.passes; pass++) {
-    for (const { samples, referenceLogprobs } of minibatches) {
-      const request = {
-        samples,
-        ...(referenceLogprobs ? { referenceLogprobs } : {}),
-        temperature: input.temperature,
-        optimizer: {
-          learningRate,
-          betas: settings.betas,
-          epsilon: settings.epsilon,
-          weightDecay: settings.weightDecay,
-          maxGradNorm: settings.maxGradNorm,
-        },
-      }
-      const metrics = loss
-        ? await updateWithLoss(learner, { ...request, ...terms, loss })
-        : await learner.update({ ...request, loss: { kind: 'ppo-clip', clipLow, clipHigh, ...terms } })
-      if (pass === 0) {
-        trainedTokens += metrics.trainedTokens
-        for (const [i, row] of metrics.logprobs?.entries() ?? []) logprobs.set(sampleKey(samples[i]!), row)
-      }
-      seen.push(metrics)
-    }
+    for (const { policies } of minibatches) await allDone(policies.map((part) => updateOne(part, pass)))
   }
   const truncated = minibatches.reduce((sum, minibatch) => sum + minibatch.truncated, 0)
   const truncatedRatios = settings.maxStaleness === 0 ? null : truncated / Math.max(1, trainedTokens)
-  return { updates: seen.length, trainedTokens, truncatedRatios, metrics: summarizeUpdates(seen), logprobs }
+  const byPolicy = new Map(
+    Array.from(seen, ([policy, metrics]) => {
+      // A token is trained in every pass and counts once.
+      const tokens = metrics.reduce((sum, each) => sum + each.trainedTokens, 0) / settings.passes
+      return [policy, { ...summarizeUpdates(metrics), trainedTokens: tokens }]
+    }),
+  )
+  const updates = settings.passes * minibatches.length
+  return { updates, trainedTokens, truncatedRatios, metrics: summarizeUpdates([...seen.values()].flat()), byPolicy, logprobs }
+
+  async function updateOne({ samples, referenceLogprobs }: PolicyPart, pass: number): Promise<void> {
+    const request = {
+      samples,
+      ...(referenceLogprobs ? { referenceLogprobs } : {}),
+      temperature: input.temperature,
+      optimizer: {
+        learningRate,
+        betas: settings.betas,
+        epsilon: settings.epsilon,
+        weightDecay: settings.weightDecay,
+        maxGradNorm: settings.maxGradNorm,
+      },
+    }
+    const metrics = loss
+      ? await updateWithLoss(learner, { ...request, ...terms, loss })
+      : await learner.update({ ...request, loss: { kind: 'ppo-clip', clipLow, clipHigh, ...terms } })
+    if (pass === 0) {
+      trainedTokens += metrics.trainedTokens
+      for (const [i, row] of metrics.logprobs?.entries() ?? []) logprobs.set(sampleKey(samples[i]!), row)
+    }
+    seen.get(policyOf(samples[0]!))!.push(metrics)
+  }
+}
+
+interface PolicyPart {
+  readonly samples: readonly TrainingSample[]
+  readonly referenceLogprobs: readonly Float32Array[] | undefined
+}
+
+/** Waits for all work, and then throws its first error, so that nothing is under way after it. */
+async function allDone(work: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(work)).find((result) => result.status === 'rejected')
+  if (failed) throw failed.reason
 }
 
 /** Truncates the ratios of a batch. Without staleness every token is of the current weights, and its ratio is 1. */
 async function withTruncatedRatios({ learner, settings, temperature }: UpdateInput, samples: readonly TrainingSample[]) {
   if (settings.maxStaleness === 0) return { samples, truncated: 0 }
   const rows = samples.map((sample) => sample.tokenIds)
-  return truncateRatios(samples, await learner.logprobs(rows, temperature))
+  return truncateRatios(samples, await learner.logprobs(rows, temperature, samples.map(policyOf)))
 }
 
 async function referenceLogprobs({ reference, settings, temperature }: UpdateInput, samples: readonly TrainingSample[]) {
@@ -83,8 +114,11 @@ async function referenceLogprobs({ reference, settings, temperature }: UpdateInp
   return await reference.logprobs(
     samples.map((sample) => sample.tokenIds),
     temperature,
+    samples.map(policyOf),
   )
 }
+
+const policyOf = ({ policy }: TrainingSample) => policy
 
 /** Means over updates, weighted by their tokens. `gradNorm` and metrics that a loss of one's own names are means over the updates. */
 export function summarizeUpdates(seen: readonly UpdateMetrics[]): MeanMetrics {

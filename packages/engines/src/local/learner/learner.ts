@@ -26,7 +26,7 @@ export interface TrainerState {
 /** The steps that the owner of the learner implements. */
 export interface LearnerHooks {
   /** Makes sampling use the weights (parameters and their packed form in the arena); resolves to their version. */
-  publish(): Promise<number>
+  publish(leastVersion?: number): Promise<number>
   save(directory: string, state: TrainerState): Promise<void>
   /** Reads a checkpoint into the state's views, whole or not at all. Resolves to its step. */
   load(directory: string, state: TrainerState): Promise<number>
@@ -58,8 +58,8 @@ class PoolLearner implements Learner {
     return this.#inTurn(() => this.#logprobs(rows, temperature))
   }
 
-  publish(): Promise<number> {
-    return this.#inTurn(() => this.#hooks.publish())
+  publish(leastVersion?: number): Promise<number> {
+    return this.#inTurn(() => this.#hooks.publish(leastVersion))
   }
 
   save(directory: string): Promise<void> {

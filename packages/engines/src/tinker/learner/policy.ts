@@ -93,8 +93,8 @@ class RemotePolicy implements Learner, PublishedWeights {
     return this.#inTurn(() => this.#logprobs(rows, temperature))
   }
 
-  publish(): Promise<number> {
-    return this.#inTurn(() => this.gate.alone(() => this.#publish()))
+  publish(leastVersion = 0): Promise<number> {
+    return this.#inTurn(() => this.gate.alone(() => this.#publish(leastVersion)))
   }
 
   save(directory: string): Promise<void> {
@@ -256,9 +256,9 @@ class RemotePolicy implements Learner, PublishedWeights {
     }
   }
 
-  async #publish(): Promise<number> {
+  async #publish(leastVersion: number): Promise<number> {
     const least = this.#loadedVersion === null ? 0 : this.#loadedVersion + this.#updates
-    await this.#publishPath(Math.max(this.#version + 1, least))
+    await this.#publishPath(Math.max(this.#version + 1, leastVersion, least))
     this.#loadedVersion = null
     this.#updates = 0
     return this.#version

@@ -10,6 +10,7 @@ import {
   type DatasetSource,
   findReward,
   findStartingModel,
+  policyName,
   type Launchers,
   type LoadedAgent,
   type NamedReward,
@@ -111,7 +112,7 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
     await attempt(() => checkRows(agents, rows))
     const warning = rowsWarning(agents, rows)
     if (warning !== null) warnings.push(warning)
-    const side = { agent, settings, failed, model: start?.model, directory: config.directory, engines }
+    const side = { agent, settings, failed, policies: start && [policyName(start.model)], directory: config.directory, engines }
     warnings.push(...(await checkAgentSide(problems, side)))
   }
   const folder = start?.model && existsSync(start.model) ? start.model : null

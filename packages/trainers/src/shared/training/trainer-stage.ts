@@ -85,8 +85,7 @@ export async function openTrainerStage(options: TrainerStageOptions): Promise<Tr
     stack,
     {
       ...parts,
-      policy: { engine: counted.engine, chat: () => engine.chat() },
-      name,
+      policies: { [name]: { engine: counted.engine, chat: () => engine.chat(), maxPromptBytes: settings.model.maxPromptBytes } },
       settings,
       port: settings.gateway.port,
       registry,
