@@ -1,4 +1,8 @@
-import { Agent } from '@aworld-train/agent'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Agent, Swarm } from '@aworld-train/agent'
 import { expect, test } from 'vitest'
 import { runOnce } from './run-once.ts'
 import type { ScriptedAnswer } from './scripted-policy.ts'
@@ -49,4 +53,24 @@ test('a script for a stranger is refused', async () => {
       'answers for "raeder", which is no agent of the program; its agents are "planner", "reader", "helper".',
     ),
   })
+})
+
+test('agents of several policies each ask their own', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'aworld-train-once-'))
+  try {
+    const shipped = fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url))
+    const policies = Object.fromEntries(['lead', 'reader'].map((name) => [name, { path: join(folder, name) }]))
+    for (const { path } of Object.values(policies)) cpSync(shipped, path, { recursive: true })
+    const [first, second] = Object.keys(policies).map(
+      (policy) => new Agent({ name: `the ${policy}`, maxTurns: 1, conf: { llmProvider: 'policy', llmModelName: policy } }),
+    )
+    const config = { policies, engine: { threads: 2 }, sampling: { maxTokens: 4 } }
+    const { trajectories } = await runOnce({ agent: new Swarm(first!, second!), config }, { task: 'What is the symbol of iron?' })
+    expect(trajectories.map(({ agent, policy, turns }) => [agent, policy, turns.length])).toEqual([
+      ['the lead', 'lead', 1],
+      ['the reader', 'reader', 1],
+    ])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

@@ -1,10 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { type Episode, type RolloutWriter, TrainError } from '@aworld-train/core'
+import { type AgentProgram, type Episode, type RolloutWriter, TrainError } from '@aworld-train/core'
 import { verlKeys } from '@aworld-train/trainers/verl'
 import {
   chosenColumn,
+  collectProblems,
   createNamedReward,
   findReward,
   type LocalConfig,
@@ -19,6 +20,8 @@ import {
 } from '@aworld-train/training'
 import { loadTrainableAgent } from '../checks/trainable-agent.ts'
 import { createEnvironment } from '../environment.ts'
+import type { LocalPlan } from '../local/plan.ts'
+import { planPolicies, withPolicies } from '../local/plan-policies.ts'
 import { openStage } from '../local/stage.ts'
 import { localPolicy } from '../policies/local-policy.ts'
 import { trainerSections } from '../policies/trainer-sections.ts'
@@ -103,18 +106,11 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
     })
     return await runner.run(request(policy.engine.model.name, policy.engine.model.contextLength), signal)
   }
-  const model = config.model.path
-  if (model === null) {
-    throw new TrainError(
-      'CONFIG_INVALID',
-      'There is no model to run: the warm-up makes it when you train. Pass `script` with what the policy says, or `model` with the folder of a trained one.',
-    )
-  }
-  const planned = { name: null, settings: config.model, trainable: true, rateFactor: 1, chosen: localPolicy.choose(config, {}, model) }
-  const plan = { config, configDirectory, seed, program, agent, policies: [{ ...planned, model, warmUp: null }] as const }
-  const stage = stack.adopt(
-    await openStage({ models: [model], plan, parts, answers: loaded.answers, signal, inProcess: true, ...common }),
-    (each) => each.close(),
+  const policies = await policiesOf(config, configDirectory, program)
+  const plan = { config, configDirectory, seed, program: withPolicies(program, policies), agent, policies }
+  const models = policies.map(({ model }) => model!)
+  const stage = stack.adopt(await openStage({ models, plan, parts, answers: loaded.answers, signal, inProcess: true, ...common }), (each) =>
+    each.close(),
   )
   return await stage.runner.run(request(stage.policy.engine.name, config.sampling.maxTokens), signal)
 
@@ -123,6 +119,22 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
     const key = `once/${task.id}/${sample}`
     return { version: 1 as const, key, task, group: `once/${task.id}`, sample, split: 'train', policy, sampling, limits: {} }
   }
+}
+
+/** The policies of a configuration. Throws CONFIG_INVALID if one has no model yet. */
+async function policiesOf(settings: LocalConfig, directory: string, { agents }: AgentProgram): Promise<LocalPlan['policies']> {
+  const own = Object.values(settings.policies)
+  if ((own.length === 0 ? [settings.model] : own).some(({ path }) => path === null)) {
+    throw new TrainError(
+      'CONFIG_INVALID',
+      'There is no model to run: the warm-up makes it when you train. Pass `script` with what the policy says, or `model` with the folder of a trained one.',
+    )
+  }
+  const problems = collectProblems()
+  const choice = { settings, kind: localPolicy, extension: {}, directory, model: undefined, fromScratch: false, agents }
+  const policies = await planPolicies(problems, choice)
+  problems.throwAny()
+  return policies!
 }
 
 /** The configuration for one rollout, with absolute paths. */
