@@ -97,6 +97,15 @@ describe.each(pythonTrainers)('$name', ({ name: trainer, readConfig }) => {
     expect(problems[0]).toContain(`in Python, and ${setting} chooses it.`)
   })
 
+  it('refuses several policies with one problem, which names the way to train them', async () => {
+    const configuration = { policies: { lead: { path: './lead' }, reader: { path: './reader' } } }
+    const { problems, failed } = await readConfig(configuration, { baseDirectory: '/', environment: {}, sections: trainerSections })
+    expect(problems).toEqual([expect.stringMatching(/^policies names "lead", "reader", .*in models, as a frozen model behind .*serve/)])
+    expect(problems[0]).toContain('docs/3.guides/training-swarms.md')
+    // No model is looked for, and no name of an agent is compared with it.
+    expect(failed).toContain('model')
+  })
+
   it('notes settings of the engine in the box in its own section too', async () => {
     const { notes } = await readConfig(
       { [trainer]: { engine: { threads: 2 } } },

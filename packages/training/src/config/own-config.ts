@@ -5,10 +5,10 @@ import { LocalConfig, TrainingSettings } from './local-config.ts'
 import type { InertSettings } from './setting-name.ts'
 import type { TrainerSettings } from './trainer-settings.ts'
 
-const { training, sampling, engine } = LocalConfig.shape
+const { training, sampling, engine, policies } = LocalConfig.shape
 /** Settings of the engine in the box alone. They are checked, but no framework reads them. */
 const box = { engine }
-const general = { training, sampling, ...box }
+const general = { training, sampling, policies, ...box }
 
 /** Names of the settings that no framework reads. */
 export const keysOfTheBox: readonly string[] = Object.keys(box)
@@ -35,12 +35,14 @@ export function readOwnConfig<Settings extends TrainerSettings>(
 ): OwnConfig<Settings> {
   const whole = schema.extend(general)
   const { written, data, problems, failed } = acceptedPart(whole, own)
-  const { training, sampling, ...rest } = data as Settings & Pick<LocalConfig, keyof typeof general>
+  const { training, sampling, policies, ...rest } = data as Settings & Pick<LocalConfig, keyof typeof general>
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => !keysOfTheBox.includes(key)))
   const why = 'the framework forms its groups itself, by settings of its own'
+  const several = policiesProblems(Object.keys(policies))
   return {
-    problems: [...problems, ...groupProblems(training, why, ofFramework)],
-    failed,
+    problems: [...problems, ...groupProblems(training, why, ofFramework), ...several],
+    // With policies there is no model, and agents ask for policies that nobody serves.
+    failed: several.length > 0 ? [...failed, 'policies', 'model'] : failed,
     written,
     training: problems.length > 0 ? null : training,
     settings: {
@@ -65,6 +67,14 @@ export function groupProblems(written: LocalConfig['training'], why: string, ofF
       : `training.${key} is ${written[key]}, which is for trainers that run our own loop (local, tinker): here ${why}. Leave it out${ofFramework[key] ? `, and set ${ofFramework[key]}` : ''}.`,
   )
 }
+
+/** A sentence if policies are configured for a framework, which trains one. It says how several are trained in turns. */
+const policiesProblems = (names: readonly string[]): string[] =>
+  names.length === 0
+    ? []
+    : [
+        `policies names ${names.map((name) => `"${name}"`).join(', ')}, which is for trainers that run our own loop (local, tinker): the framework trains one policy. Write it in model. Write each other one in models, as a frozen model behind "npx aworld-train serve" or vLLM over the folder that export wrote. Then change over, as docs/3.guides/training-swarms.md has it.`,
+      ]
 
 /**
  * A sentence if a loss of one's own is configured for a framework, which computes its own; `setting` is the framework's setting for that.
