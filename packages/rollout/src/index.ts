@@ -6,6 +6,7 @@ export type { ChannelEngine, ChannelServer, ChannelServerOptions, ToTask } from 
 export type { InProcessRolloutRunner, RolloutRunnerOptions, RunningAttempt } from './rollout-options.ts'
 export { createRolloutRunner } from './rollout-runner.ts'
 export { runInSlots } from './run-in-slots.ts'
+export { requireKnownAgents } from './score-episode.ts'
 export { createRolloutClient, type RolloutClient } from './service/rollout-client.ts'
 export { createRolloutServer, type RolloutServer, type RolloutServerOptions } from './service/rollout-server.ts'
 export { createRolloutService, type RolloutService, type RolloutServiceLimits } from './service/rollout-service.ts'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AgentProgram, type Message, type RolloutContext, TrainError } from '@aworld-train/core'
+import { type AgentProgram, type Message, type RewardOutput, type RolloutContext, TrainError } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { memoryEnvironment } from './testing/memory-environment.ts'
 import { memoryStore } from './testing/memory-store.ts'
@@ -333,6 +333,28 @@ test('a reward that rejects fails the episode and keeps its answer', async () =>
     reward: null,
     answer: 'yes',
     error: { code: 'REWARD_INVALID' },
+  })
+})
+
+const rewarding = (output: RewardOutput) => ({ ...exactReward(), score: async () => output })
+
+test('keeps the rewards of single agents with the episode, unless the reward abstained', async () => {
+  const agents = { agent: 0.5 }
+  const scored = setUpRunner({ agent: askOnce, reward: rewarding({ reward: 1, scores: {}, agents }) })
+  expect(await scored.runner.run(rolloutRequest('a'), never)).toMatchObject({ reward: 1, agentRewards: agents })
+  const abstained = setUpRunner({ agent: askOnce, reward: rewarding({ reward: null, scores: {}, agents }) })
+  expect(await abstained.runner.run(rolloutRequest('a'), never)).not.toHaveProperty('agentRewards')
+})
+
+test('a reward of an agent that the program does not have fails the episode and lists those it has', async () => {
+  const { runner } = setUpRunner({ agent: askOnce, reward: rewarding({ reward: 1, scores: {}, agents: { agnet: 1 } }) })
+  expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({
+    stopReason: 'failed',
+    reward: null,
+    error: {
+      code: 'REWARD_INVALID',
+      message: 'Reward "exact" returned a reward for agent "agnet", which the program does not have. Did you mean "agent"? It has "agent".',
+    },
   })
 })
 

@@ -1,4 +1,13 @@
-import { type AnswerKey, type Episode, type Reward, type RolloutRequest, TrainError, toTrainError } from '@aworld-train/core'
+import {
+  type AnswerKey,
+  didYouMean,
+  type Episode,
+  type Reward,
+  type RewardOutput,
+  type RolloutRequest,
+  TrainError,
+  toTrainError,
+} from '@aworld-train/core'
 import type { Span } from '@opentelemetry/api'
 import { inRewardSpan } from './observe/rollout-spans.ts'
 import { decideReward, type ScoreUnfinished } from './reward-decision.ts'
@@ -29,8 +38,30 @@ export async function scoreEpisode(
       if (error instanceof TrainError && error.retryable && !signal.aborted) return score()
       throw error
     })
-    return { ...episode, reward: output.reward, scores: { ...output.scores } }
+    const { scores, agents } = output
+    requireKnownAgents(
+      output,
+      trajectories.map(({ agent }) => agent),
+      reward.name,
+    )
+    return {
+      ...episode,
+      reward: output.reward,
+      scores: { ...scores },
+      ...(output.reward !== null && agents && { agentRewards: { ...agents } }),
+    }
   } catch (error) {
     return { ...episode, stopReason: 'failed', error: toTrainError(error, 'REWARD_FAILED').toRecord() }
   }
+}
+
+/** Throws REWARD_INVALID if a reward has a value for an agent that is none of the program's. */
+export function requireKnownAgents({ agents = {} }: RewardOutput, programAgents: readonly string[], reward: string): void {
+  const unknown = Object.keys(agents).find((agent) => !programAgents.includes(agent))
+  if (unknown === undefined) return
+  const names = [...new Set(programAgents)].map((name) => `"${name}"`)
+  throw new TrainError(
+    'REWARD_INVALID',
+    `Reward "${reward}" returned a reward for agent "${unknown}", which the program does not have.${didYouMean(unknown, programAgents)} It has ${names.join(', ')}.`,
+  )
 }

@@ -18,7 +18,7 @@ test('gives back what was finished, tokens and all, after it was closed and open
   await using folder = await temporaryFolder()
   const request = runRequest('a')
   const turns = [...turnChain(0, 4, 5, 'planner'), ...turnChain(0, 2, 6, 'worker')]
-  const episode = episodeOf(request, 0, turns)
+  const episode = episodeOf(request, 0, turns, { agentRewards: { agent: 0.5 } })
   const store = await openRunStore({ path: folder.path })
   await store.begin(request)
   for (const turn of turns) await store.appendTurn('a', 0, turn.agent, turn)

@@ -113,7 +113,10 @@ def limit_memory(megabytes: int, threads: int) -> None:
 
 
 def to_answer(value: Any) -> Dict[str, Any]:
-    """What a reward returned, as verl reads it: a number, or a dict with `score`, whose other numbers are scores; None abstains."""
+    """What a reward returned, as verl reads it: a number, or a dict with `score`, whose other numbers are scores; None abstains.
+
+    A dict under `agents` has the rewards of single agents, each a number.
+    """
     if not isinstance(value, dict):
         number = to_number(value)
         return invalid(value) if number is None and value is not None else {"kind": "value", "reward": number, "scores": {}}
@@ -125,7 +128,17 @@ def to_answer(value: Any) -> Dict[str, Any]:
         return invalid(value["score"], 'a dict whose "score" is ')
     numbers = {str(key): to_number(member) for key, member in value.items() if key != "score"}
     scores = {key: member for key, member in list(numbers.items())[:MAX_SCORES] if member is not None}
-    return {"kind": "value", "reward": reward, "scores": scores}
+    answer = {"kind": "value", "reward": reward, "scores": scores}
+    agents = value.get("agents")
+    if agents is None or to_number(agents) is not None:
+        return answer
+    if not isinstance(agents, dict):
+        return invalid(agents, 'a dict whose "agents" is ')
+    own = {str(agent): to_number(member) for agent, member in agents.items()}
+    for agent, member in agents.items():
+        if own[str(agent)] is None:
+            return invalid(member, f'a dict whose "agents" has for {agent!r} ')
+    return {**answer, "agents": own}
 
 
 def to_number(value: Any) -> Optional[float]:

@@ -11,6 +11,8 @@ export interface RewardOutput {
   /** `null` if it abstained. */
   readonly reward: number | null
   readonly scores: Readonly<Record<string, number>>
+  /** Rewards of single agents, by name. An agent without one has that of the rollout. */
+  readonly agents?: Readonly<Record<string, number>> | undefined
 }
 
 /** Scores a finished episode. Rejects with REWARD_FAILED, REWARD_INVALID or REWARD_TIMEOUT. */

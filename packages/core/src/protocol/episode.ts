@@ -98,6 +98,8 @@ export const Episode = z.strictObject({
   scores: z.record(z.string(), z.number()),
   /** `null` if it is not scored. */
   reward: z.number().nullable(),
+  /** Rewards of agents of their own, by name, where the reward function returned any. */
+  agentRewards: z.record(z.string(), z.number()).optional(),
   stopReason: StopReason,
   /**
    * Set if invocations worked side by side and one of them met a limit that they share, or stopped the others. How far each of them came is

@@ -64,7 +64,7 @@ export const errorCatalogue = {
   FROZEN_REPLAY_MISSING: row('policy', false, 'Record the run again, or set the frozen model to record or live.'),
   TEMPLATE_UNSUPPORTED: row('policy', false, 'Use a chat engine, which renders on its own side.'),
   REWARD_FAILED: row('reward', false, 'Make the reward return a finite number for every episode.'),
-  REWARD_INVALID: row('reward', false, 'Return a finite number, or { reward, scores }.'),
+  REWARD_INVALID: row('reward', false, 'Return a finite number, or { reward, scores, agents }.'),
   REWARD_PROCESS_DIED: row(
     'reward',
     true,

@@ -7,6 +7,7 @@ import {
   type TrainingTask,
   toTrainError,
 } from '@aworld-train/core'
+import { requireKnownAgents } from '@aworld-train/rollout'
 import type { LoadedDataset } from '../dataset/dataset-types.ts'
 import type { RewardSource } from '../reward/create-reward.ts'
 import { collectProblems } from './collect-problems.ts'
@@ -117,7 +118,13 @@ export async function scoreReference(
 ): Promise<number | null> {
   const answer = train.answers.get(task.id) ?? { version: 1, taskId: task.id, groundTruth: null }
   try {
-    return (await reward.score({ task, episode: referenceEpisode(task, answer, program.agents), answer }, signal)).reward
+    const output = await reward.score({ task, episode: referenceEpisode(task, answer, program.agents), answer }, signal)
+    requireKnownAgents(
+      output,
+      program.agents.map((agent) => agent.name),
+      reward.name,
+    )
+    return output.reward
   } catch (error) {
     if (signal.aborted) throw signal.reason
     const { code, message } = toTrainError(error, 'REWARD_FAILED')

@@ -58,6 +58,12 @@ describe('an inline reward', () => {
     expect(await scoreOnce(rich)).toEqual({ reward: 1, scores: { level: 2 } })
   })
 
+  it('may give single agents rewards of their own', async () => {
+    const output = { reward: 1, scores: {}, agents: { reader: 0.5, lead: 0 } }
+    expect(await scoreOnce(defineReward(() => ({ reward: 1, agents: { reader: 0.5, lead: 0 } })))).toEqual(output)
+    expect(await scoreOnce(() => ({ reward: null, agents: {} }))).toEqual({ reward: null, scores: {}, agents: {} })
+  })
+
   it('may be async, within its deadline', async () => {
     expect((await scoreOnce(async () => 0.5)).reward).toBe(0.5)
     await expect(scoreOnce(() => new Promise(() => {}), makeInput(), { timeoutMs: 20 })).rejects.toMatchObject({ code: 'REWARD_TIMEOUT' })
@@ -82,6 +88,12 @@ describe('an inline reward', () => {
     [{ reward: 1, scores: { a: Number.NaN } }, 'score "a" NaN'],
     [{ reward: 1, scores: [1] }, 'a list ([1])'],
     [{ reward: '1' }, 'a string ("1")'],
+    [{ reward: 1, agents: { reader: Number.NaN } }, 'returned as reward of agent "reader" NaN'],
+    [{ reward: 1, agents: { lead: 1, reader: '1' } }, 'returned as reward of agent "reader" a string ("1")'],
+    [{ reward: 1, agents: { reader: null } }, 'returned as reward of agent "reader" null'],
+    [{ reward: null, agents: { reader: Number.NaN } }, 'returned as reward of agent "reader" NaN'],
+    [{ reward: 1, agents: [1] }, 'returned as agents a list ([1])'],
+    [{ reward: 1, agent: { reader: 1 } }, 'an object with "agent"; return { reward, scores, agents }'],
   ])('refuses %s and names it', async (value, named) => {
     const source = { strange: () => value as never }.strange
     await expect(scoreOnce(source)).rejects.toMatchObject({
@@ -119,10 +131,10 @@ describe('a reward by path', () => {
     `)
     expect(await scoreOnce(`${path}#plain`)).toEqual({ reward: 1, scores: {} })
     const rich = reward(
-      `export default { kind: 'aworld-train.reward', name: 'rich', score: ({ episode }) => ({ reward: episode.messages.length, scores: { a: 1 } }) }`,
+      `export default { kind: 'aworld-train.reward', name: 'rich', score: ({ episode }) => ({ reward: episode.messages.length, scores: { a: 1 }, agents: { reader: 0.5 } }) }`,
       'rich.mjs',
     )
-    expect(await scoreOnce(rich)).toEqual({ reward: 2, scores: { a: 1 } })
+    expect(await scoreOnce(rich)).toEqual({ reward: 2, scores: { a: 1 }, agents: { reader: 0.5 } })
   })
 
   it.each([
@@ -131,6 +143,13 @@ describe('a reward by path', () => {
     ['text', "return 'x'.repeat(1e7)", 'REWARD_INVALID', 'a string ("xxx'],
     ['func', 'return () => 1', 'REWARD_INVALID', 'a function'],
     ['list', 'return [1]', 'REWARD_INVALID', 'a list'],
+    ['agent', 'return { reward: 1, agents: { reader: NaN } }', 'REWARD_INVALID', 'reward of agent "reader" NaN'],
+    [
+      'many',
+      'return { reward: 1, agents: Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [i, 1])) }',
+      'REWARD_INVALID',
+      'an object',
+    ],
     ['throws', "throw new Error('boom')", 'REWARD_FAILED', 'boom'],
     ['loops', 'for (;;);', 'REWARD_TIMEOUT', '300 ms'],
     ['waits', 'return new Promise(() => {})', 'REWARD_TIMEOUT', '300 ms'],

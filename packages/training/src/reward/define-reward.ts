@@ -1,7 +1,17 @@
 import type { RewardInput } from '@aworld-train/core'
 
-/** Result of a reward: a finite number, or one with named scores. `null` abstains, so that the episode is not trained and is in no mean. */
-export type RewardValue = number | null | { readonly reward: number | null; readonly scores?: Readonly<Record<string, number>> | undefined }
+/**
+ * Result of a reward: a finite number, or one with named scores and with rewards of single agents by their names, which
+ * `training.ownReward` weighs. `null` abstains, so that the episode is not trained and is in no mean.
+ */
+export type RewardValue =
+  | number
+  | null
+  | {
+      readonly reward: number | null
+      readonly scores?: Readonly<Record<string, number>> | undefined
+      readonly agents?: Readonly<Record<string, number>> | undefined
+    }
 
 /** AWorld's positional form. `solutionStr` is the final assistant text, '' when there is none. */
 export type RewardFunction = (

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { TrainError, withDeadline } from '@aworld-train/core'
+import { type RewardOutput, TrainError, withDeadline } from '@aworld-train/core'
 import { plainValue } from '../dataset/plain-value.ts'
 
 /** A callable of the user's file. */
@@ -18,7 +18,7 @@ export interface PythonFunction {
 
 /** The result of a call, by its id. */
 export type PythonAnswer = { readonly id: number } & (
-  | { readonly kind: 'value'; readonly reward: number | null; readonly scores: Readonly<Record<string, number>> }
+  | ({ readonly kind: 'value' } & RewardOutput)
   | { readonly kind: 'invalid'; readonly description: string }
   | ({ readonly kind: 'threw' } & PythonFailure)
   | { readonly kind: 'timeout'; readonly stuck: boolean }

@@ -64,6 +64,12 @@ describe('what a function in Python gets and gives', () => {
       reward: 1,
       scores: { format: 0.5, acc: 0 },
     })
+    expect(await of("{'score': 1, 'agents': {'reader': Decimal('0.5'), 'lead': 0}}")).toEqual({
+      reward: 1,
+      scores: {},
+      agents: { reader: 0.5, lead: 0 },
+    })
+    expect(await of("{'score': 1, 'agents': 3}")).toEqual({ reward: 1, scores: { agents: 3 } })
     expect(await of('None')).toEqual({ reward: null, scores: {} })
     expect(await of("{'score': None, 'length': 3}")).toEqual({ reward: null, scores: { length: 3 } })
     for (const [text, message] of [
@@ -71,6 +77,9 @@ describe('what a function in Python gets and gives', () => {
       ["'1'", "returned str '1'"],
       ["{'acc': 1}", `returned a dict without "score" (it has 'acc')`],
       ["{'score': 'x'}", `returned a dict whose "score" is str 'x'`],
+      ["{'score': 1, 'agents': {'lead': 1, 'reader': float('nan')}}", `returned a dict whose "agents" has for 'reader' float nan`],
+      ["{'score': 1, 'agents': {'reader': '1'}}", `returned a dict whose "agents" has for 'reader' str '1'`],
+      ["{'score': 1, 'agents': ['reader']}", `returned a dict whose "agents" is list ['reader']`],
     ] as const)
       await expect(of(text)).rejects.toMatchObject({ code: 'REWARD_INVALID', message: expect.stringContaining(message) })
   })

@@ -33,11 +33,11 @@ export async function createPythonReward(options: PythonRewardOptions): Promise<
       new TrainError('REWARD_FAILED', `Reward ${place} failed on task "${input.task.id}": ${why.replace(/\.$/, '')}.`, { cause })
     switch (end.kind) {
       case 'value':
-        return { reward: end.reward, scores: end.scores }
+        return { reward: end.reward, scores: end.scores, ...(end.agents && { agents: end.agents }) }
       case 'invalid':
         return new TrainError(
           'REWARD_INVALID',
-          `Reward ${place} returned ${end.description}; return a finite number, or a dict with a number under "score".`,
+          `Reward ${place} returned ${end.description}; return a finite number, or a dict with a number under "score", and one for each agent under "agents".`,
         )
       case 'timeout':
       case 'unresponsive':

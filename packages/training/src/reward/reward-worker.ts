@@ -72,7 +72,9 @@ function send(id: number, value: unknown): void {
 
 function isSmall(value: unknown): boolean {
   if (typeof value === 'number' || typeof value === 'boolean' || value === null || value === undefined) return true
-  if (typeof value !== 'object' || !('reward' in value) || Object.keys(value).length > 2) return false
-  const scores = 'scores' in value ? value.scores : undefined
-  return scores === undefined || (typeof scores === 'object' && scores !== null && Object.keys(scores).length <= 1000)
+  if (typeof value !== 'object' || !('reward' in value) || Object.keys(value).length > 3) return false
+  const { scores, agents } = value as { readonly scores?: unknown; readonly agents?: unknown }
+  return [scores, agents].every(
+    (record) => record === undefined || (typeof record === 'object' && record !== null && Object.keys(record).length <= 1000),
+  )
 }

@@ -99,7 +99,7 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
     if (reply.kind === 'value') return toRewardOutput(reply.value, name)
     if (reply.kind === 'threw') throw failed(input, reply.message, reply.stack)
     const what = reply.kind === 'unsendable' ? reply.description : reply.kind
-    throw new TrainError('REWARD_INVALID', `Reward "${name}" returned ${what}; return a finite number, or { reward, scores }.`)
+    throw new TrainError('REWARD_INVALID', `Reward "${name}" returned ${what}; return a finite number, or { reward, scores, agents }.`)
   }
 
   function failed(input: RewardInput, why: string, cause?: unknown): TrainError {
