@@ -67,6 +67,7 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'training.passes': ofTheLoop,
   'training.promptsPerUpdate': ofTheLoop,
   'training.advantage': ofTheLoop,
+  'training.ownReward': ofTheLoop,
   'training.dropZeroVariance': { ...ofTheLoop, verl: 'note', trl: 'note', areal: 'note', swift: 'note' },
   'training.incompleteEpisodes': ofTheLoop,
   'training.maxSampleTokens': { ...ofTheLoop, trl: 'note', areal: 'note', swift: 'note' },

@@ -1,3 +1,4 @@
+import { roleReward } from '../advantage/role-reward.ts'
 import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
 import type { Episode, Trajectory } from '../protocol/episode.ts'
 import { TrainError } from '../protocol/errors.ts'
@@ -29,6 +30,8 @@ export interface TrainingSampleOptions extends UntrainedEpisodeOptions {
   readonly mixedWeights?: 'train' | 'exclude' | undefined
   /** Turns sampled with top-p or top-k are refused (default), or trained on the logprobs before truncation. */
   readonly truncatedSampling?: 'refuse' | 'accept' | undefined
+  /** Share of an agent's own reward in the reward of its samples, 0 to 1. Default 0. */
+  readonly ownReward?: number | undefined
 }
 
 /** Turns of an invocation that no sample trains, all for one reason. */
@@ -64,7 +67,7 @@ export function toTrainingSamples(episode: Episode, options: TrainingSampleOptio
   for (const trajectory of episode.trajectories) {
     const tokens = trajectory.turns.reduce((sum, turn) => sum + turn.completionTokenIds.length, 0)
     sampled += tokens
-    const reason = untrainedTrajectory(trajectory, options) ?? wholeEpisode
+    const reason = isTrainedTrajectory(trajectory, options.policy) ? wholeEpisode : 'frozen-policy'
     if (reason) leave(left, trajectory, trajectory.turns, reason)
     else kept.push(trajectory)
   }
@@ -80,8 +83,9 @@ function leave(left: UntrainedTurns[], { id, agent }: Trajectory, all: readonly 
   if (tokens > 0) left.push({ agent, trajectory: id, turns: turns.map(({ index }) => index), tokens, reason })
 }
 
-function untrainedTrajectory(trajectory: Trajectory, { policy }: TrainingSampleOptions): UntrainedReason | null {
-  return trajectory.trainable && (policy === undefined || trajectory.policy === policy) ? null : 'frozen-policy'
+/** Whether the turns of an invocation may be trained; those of other policies are not if `policy` names one. */
+export function isTrainedTrajectory(trajectory: Trajectory, policy?: string): boolean {
+  return trajectory.trainable && (policy === undefined || trajectory.policy === policy)
 }
 
 function assemble(
@@ -193,7 +197,7 @@ function toSample(
     rolloutLogprobs,
     weightVersions,
     // Absent only if `unscored` is `keep`; a later scorer sets it then.
-    reward: episode.reward ?? 0,
+    reward: roleReward(episode, trajectory.agent, options.ownReward) ?? 0,
     advantage: null,
     group: episode.group,
     agent: trajectory.agent,

@@ -78,13 +78,18 @@ export const TrainingSettings = z.strictObject({
     .default(null)
     .describe('Groups in one optimizer update, so that a step makes several updates. `null` makes one update of all groups of the step.'),
   advantage: AdvantageEstimator.default('group-relative').describe(
-    "How the rewards of a group become advantages: `group-relative` is the difference from the group's mean over its deviation (GRPO), `group-relative-unscaled` the difference alone (Dr. GRPO), `leave-one-out` the difference from the mean of the others (RLOO), `none` the reward itself.",
+    "How the rewards of a group become advantages: `group-relative` is the difference from the group's mean over its deviation (GRPO), `group-relative-unscaled` the difference alone (Dr. GRPO), `leave-one-out` the difference from the mean of the others (RLOO), `none` the reward itself. An agent is compared with itself alone, over the rollouts that it has a part in.",
   ),
+  ownReward: fraction
+    .default(0)
+    .describe(
+      "Share of an agent's own reward in what it is trained on, from 0 to 1: (1 - ownReward) times the reward of the rollout, plus ownReward times the value that the reward function returned for that agent in `agents`. An agent without such a value has the reward of the rollout.",
+    ),
   dropZeroVariance: z
     .boolean()
     .default(true)
     .describe(
-      '`true` leaves out groups whose rewards are all equal, since they have no gradient. `false` keeps them in the average of the loss, with advantage 0.',
+      '`true` leaves out what an agent did in a group where all its rewards are equal, since it has no gradient. `false` keeps it in the average of the loss, with advantage 0.',
     ),
   incompleteEpisodes: z
     .enum(['train', 'exclude'])

@@ -1,18 +1,18 @@
 import {
   type Episode,
-  groupAdvantages,
   isFailed,
   isInfrastructureFailure,
   isUnscored,
   maskedTokens,
   mergeCounts,
+  roleAdvantages,
   type TokenCounts,
   type TrainingSample,
   toEndedRollout,
   toTrainingSamples,
-  totalCount,
 } from '@aworld-train/core'
 import type { TrainingSettings } from '../config/local-config.ts'
+import { roleMetrics } from './role-metrics.ts'
 import { type BatchRow, rowsOf, rowsOfUntrained } from './step-samples.ts'
 
 /** The rows that a step trains on, and a reason for every sampled token that it does not train on. */
@@ -25,6 +25,7 @@ export interface Batch {
   readonly sampledTokens: number
   readonly withVariance: { readonly sampled: number; readonly trained: number }
   readonly metrics: BatchMetrics
+  readonly roleMetrics: Readonly<Record<string, number>>
 }
 
 export interface BatchMetrics {
@@ -38,12 +39,16 @@ export interface BatchMetrics {
   readonly unscoredEpisodes: number
   readonly incompleteEpisodes: number
   readonly groups: number
+  /** Groups in which the values of at least one role differ. */
   readonly groupsWithVariance: number
   readonly zeroVarianceGroups: number
   readonly groupsOfOne: number
 }
 
-export type BatchSettings = Pick<TrainingSettings, 'advantage' | 'dropZeroVariance' | 'incompleteEpisodes' | 'maxSampleTokens'>
+export type BatchSettings = Pick<
+  TrainingSettings,
+  'advantage' | 'dropZeroVariance' | 'incompleteEpisodes' | 'maxSampleTokens' | 'ownReward'
+>
 
 /** Samples with advantages from the episodes of each group. */
 export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], settings: BatchSettings): Batch {
@@ -51,6 +56,7 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
   const untrained: TokenCounts = {}
   const rows: BatchRow[] = []
   const withVariance = { sampled: 0, trained: 0 }
+  const rolesWithVariance = new Map<string, number>()
   const counts = { groupsWithVariance: 0, zeroVarianceGroups: 0, groupsOfOne: 0 }
   let sampledTokens = 0
   for (const episodes of episodeGroups) {
@@ -58,34 +64,43 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
       toTrainingSamples(episode, {
         maxSampleTokens: settings.maxSampleTokens ?? undefined,
         incompleteEpisodes: settings.incompleteEpisodes,
+        ownReward: settings.ownReward,
       }),
     )
-    const trainable = assemblies.filter(({ samples }) => samples.length > 0)
     for (const [i, assembly] of assemblies.entries()) {
       sampledTokens += assembly.sampled
       mergeCounts(untrained, assembly.untrained)
       rows.push(...rowsOfUntrained(episodes[i]!.rollout, assembly.untrainedTurns))
     }
-    if (trainable.length === 0) continue
-    const { advantages, noGradient } = groupAdvantages(
-      trainable.map(({ samples }) => samples[0]!.reward),
+    const roles = roleAdvantages(
+      assemblies.map(({ samples }) => samples),
       settings.advantage,
     )
-    const trainingSamples = trainable.flatMap(({ samples }, i) => samples.map((sample) => ({ ...sample, advantage: advantages[i]! })))
-    const tokens = trainingSamples.reduce((sum, sample) => sum + maskedTokens(sample), 0)
-    if (noGradient === 'group-of-one') counts.groupsOfOne++
-    if (noGradient === 'zero-variance-group') counts.zeroVarianceGroups++
-    if (noGradient === null) {
-      counts.groupsWithVariance++
-      const frozen = assemblies.reduce((sum, assembly) => sum + (assembly.untrained['frozen-policy'] ?? 0), 0)
-      const all = assemblies.reduce((sum, assembly) => sum + totalCount(assembly.untrained), 0)
-      withVariance.sampled += tokens + all - frozen
-      withVariance.trained += tokens
+    if (roles.size === 0) continue
+    const ends = new Set(Array.from(roles.values(), ({ noGradient }) => noGradient))
+    if (ends.has(null)) counts.groupsWithVariance++
+    else if (ends.has('zero-variance-group')) counts.zeroVarianceGroups++
+    else counts.groupsOfOne++
+    for (const [role, { noGradient }] of roles) {
+      if (noGradient === null) rolesWithVariance.set(role, (rolesWithVariance.get(role) ?? 0) + 1)
     }
-    const reason = settings.dropZeroVariance ? noGradient : null
-    rows.push(...rowsOf(trainingSamples, reason))
-    if (reason !== null) mergeCounts(untrained, { [reason]: tokens })
-    else groups.push(trainingSamples)
+    const trainingSamples = assemblies.flatMap(({ samples }, i) =>
+      samples.map((sample) => ({ ...sample, advantage: roles.get(sample.agent)!.advantages[i]! })),
+    )
+    const reasonOf = ({ agent }: TrainingSample) => (settings.dropZeroVariance ? roles.get(agent)!.noGradient : null)
+    for (const [reason, samples] of Map.groupBy(trainingSamples, reasonOf)) {
+      rows.push(...rowsOf(samples, reason))
+      if (reason === null) groups.push(samples)
+      else mergeCounts(untrained, { [reason]: tokensOf(samples) })
+    }
+    if (!ends.has(null)) continue
+    const hasVariance = ({ agent }: { readonly agent: string }) => (roles.get(agent)?.noGradient ?? null) === null
+    const tokens = tokensOf(trainingSamples.filter(hasVariance))
+    const lost = assemblies
+      .flatMap(({ untrainedTurns }) => untrainedTurns)
+      .filter((turns) => turns.reason !== 'frozen-policy' && hasVariance(turns))
+    withVariance.sampled += lost.reduce((sum, turns) => sum + turns.tokens, tokens)
+    withVariance.trained += tokens
   }
   const episodes = episodeGroups.flat().map(toEndedRollout)
   const outcomes = episodes.filter((episode) => !isInfrastructureFailure(episode) && !isUnscored(episode))
@@ -103,5 +118,8 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
       groups: episodeGroups.length,
       ...counts,
     },
+    roleMetrics: roleMetrics(episodeGroups.flat(), { groupsWithVariance: rolesWithVariance, ownReward: settings.ownReward, policy }),
   }
 }
+
+const tokensOf = (samples: readonly TrainingSample[]) => samples.reduce((sum, sample) => sum + maskedTokens(sample), 0)

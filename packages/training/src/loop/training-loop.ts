@@ -123,6 +123,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     groups.clock.train(episodeGroups.flat().map(({ timing }) => timing))
     const metrics = {
       ...batch.metrics,
+      ...batch.roleMetrics,
       sampledTokens: batch.sampledTokens,
       trainedTokens: updated?.trainedTokens ?? 0,
       ...updated?.metrics,
