@@ -127,6 +127,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       solution: (episode) => solutionText(episode, config.reward.input),
       rows: channel.settings.rows,
       incompleteEpisodes: channel.settings.incompleteEpisodes,
+      ownReward: channel.settings.ownReward,
       rolloutTimeoutMs: channel.settings.rolloutTimeoutMs ?? limits.timeoutMs ?? null,
       graceMs: channel.settings.graceMs,
       maxCompletionTokens: channel.settings.maxCompletionTokens,

@@ -26,6 +26,7 @@ it('serves the file that a run directory of verl has', async () => {
     'custom_reward_function.path': './reward.ts',
     rows: 'last',
     incompleteEpisodes: 'exclude',
+    training: { ownReward: 0.25 },
     reward: { input: 'full-response', timeoutMs: 5_000 },
     concurrency: 12,
     sampling: { maxTokens: 256 },
@@ -37,7 +38,14 @@ it('serves the file that a run directory of verl has', async () => {
   }
   const served = parseServeConfig(parse(await serveYamlOf(source)), 'serve.yaml')
   expect(served.models).toMatchObject({
-    'Qwen/Qwen3-4B': { kind: 'channel', path: null, rows: 'last', incompleteEpisodes: 'exclude', maxCompletionTokens: 256 },
+    'Qwen/Qwen3-4B': {
+      kind: 'channel',
+      path: null,
+      rows: 'last',
+      incompleteEpisodes: 'exclude',
+      ownReward: 0.25,
+      maxCompletionTokens: 256,
+    },
     judge: { kind: 'frozen', apiKeyEnv: 'JUDGE_KEY' },
   })
   expect(served.rollouts).toMatchObject({

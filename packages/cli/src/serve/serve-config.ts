@@ -10,6 +10,7 @@ const ms = z.int().min(1).max(longestMs)
 const count = z.int().min(1)
 
 const { history, templateArguments, maxPromptBytes } = LocalConfig.shape.model.unwrap().shape
+const { ownReward } = LocalConfig.shape.training.unwrap().shape
 const { simd, threads } = LocalConfig.shape.engine.unwrap().shape
 const gatewayOfTraining = LocalConfig.shape.gateway.unwrap()
 
@@ -180,6 +181,7 @@ export const ChannelModel = z
       .enum(['train', 'exclude'])
       .default('train')
       .describe('Episodes that ended at a limit: `train` gives the trainer their rows and reward, with `exclude` they have failed.'),
+    ownReward,
     graceMs: z
       .int()
       .min(0)

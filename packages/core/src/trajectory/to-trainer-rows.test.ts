@@ -222,6 +222,16 @@ describe('an episode', () => {
     expect(toTrainerRows(failed, native)).toMatchObject({ status: 'failed', rows: [] })
   })
 
+  test('that names rewards of agents has them in their rows, by the share of ownReward', () => {
+    const [lead, reader] = ['lead', 'reader'].map((agent, i) => makeTrajectory([turn()], { agent }, (i + 1) * 1_000_000))
+    const episode = makeEpisode([lead!, reader!], { reward: 1, agentRewards: { reader: 0 } })
+    const rewards = (overrides?: Partial<TrainerRowOptions>) =>
+      Object.fromEntries(toTrainerRows(episode, options(overrides)).rows.map(({ agent, reward }) => [agent, reward]))
+    expect(rewards()).toEqual({ lead: 1, reader: 1 })
+    expect(rewards({ ownReward: 0.75 })).toEqual({ lead: 1, reader: 0.25 })
+    expect(rewards({ ownReward: 0.75, evaluation: true })).toEqual({ lead: 1, reader: 1 })
+  })
+
   test('without a call is failed', () => {
     const nothing = makeEpisode([makeTrajectory([])], { stopReason: 'no-model-call', reward: null })
     expect(toTrainerRows(nothing, options())).toMatchObject({ status: 'failed', rows: [], omitted: {}, sampled: 0 })

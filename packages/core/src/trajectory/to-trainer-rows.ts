@@ -1,3 +1,4 @@
+import { roleReward } from '../advantage/role-reward.ts'
 import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
 import type { RowSelection } from '../protocol/channel.ts'
 import type { Episode, ErrorRecord } from '../protocol/episode.ts'
@@ -23,6 +24,8 @@ export interface TrainerRowOptions {
   readonly reward: 'service' | 'native'
   /** An episode that ended at a limit is trained with its reward (default), or fails. */
   readonly incompleteEpisodes?: UntrainedEpisodeOptions['incompleteEpisodes']
+  /** Share of an agent's own reward in the reward of its rows, 0 to 1. Default 0. An evaluation has the reward of the rollout. */
+  readonly ownReward?: number | undefined
 }
 
 /**
@@ -143,7 +146,7 @@ export function toTrainerRows(episode: Episode, options: TrainerRowOptions): Tra
       promptLength: turns[0]!.promptTokenIds.length,
       ...versionsOf(turns.filter(({ promptTokenIds }) => lossMask[promptTokenIds.length] === 1)),
       turns: provenance.turns,
-      reward: episode.reward,
+      reward: roleReward(episode, agent, evaluation ? 0 : options.ownReward),
       isPrimary: primary?.trajectory.id === trajectory && primary.path.at(-1)!.index === provenance.turns.at(-1),
     }
   })

@@ -114,6 +114,8 @@ export interface ChannelServerOptions {
   readonly reward?: 'service' | 'native' | undefined
   /** An episode that ended at a limit is trained with its reward (default), or fails, so that the trainer client replaces its group. */
   readonly incompleteEpisodes?: TrainerRowOptions['incompleteEpisodes']
+  /** Share of an agent's own reward in the reward of its rows. Default 0. */
+  readonly ownReward?: TrainerRowOptions['ownReward']
   /** Longest attempt of a rollout, as set in the runner of `service`; messages name it. */
   readonly rolloutTimeoutMs?: number | null | undefined
   /** Longest answer of one model call, in tokens. Default: the rest of the row's response. */

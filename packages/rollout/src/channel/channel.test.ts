@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Reward } from '@aworld-train/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { memoryStore } from '../testing/memory-store.ts'
 import { filesHash } from './model-files.ts'
@@ -213,6 +214,15 @@ describe('a trainer client', () => {
     const [train, val] = await Promise.all([client.submit({}), client.submit({ partition: 'val' })])
     expect(train).toMatchObject({ status: 'failed', rows: [], omitted: { 'failed-episode': 3 }, error: { code: 'REWARD_FAILED' } })
     expect(val).toMatchObject({ status: 'failed', rows: [{ length: 6 }], error: { code: 'REWARD_FAILED' } })
+  })
+
+  test('gets rows with the reward of their agent, and in an evaluation with that of the rollout', async () => {
+    const score: Reward = { name: 'both', score: async () => ({ reward: 1, scores: {}, agents: { agent: 0 } }), close: async () => {} }
+    await using started = await startChannel(model, { score, ownReward: 0.25 })
+    const client = await started.connect()
+    const [train, val] = await Promise.all([client.submit({}), client.submit({ partition: 'val' })])
+    expect(train).toMatchObject({ status: 'done', reward: 1, rows: [{ reward: 0.75 }] })
+    expect(val).toMatchObject({ status: 'done', reward: 1, rows: [{ reward: 1 }] })
   })
 
   test('that scores itself gets rows without a reward', async () => {

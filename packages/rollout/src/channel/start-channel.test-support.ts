@@ -73,7 +73,7 @@ function engineGateway(engine: ChannelEngine): MemoryGateway {
 }
 
 export interface ChannelSetting
-  extends Partial<Pick<ChannelServerOptions, 'rows' | 'reward' | 'graceMs' | 'limits' | 'rolloutTimeoutMs' | 'toTask'>> {
+  extends Partial<Pick<ChannelServerOptions, 'rows' | 'reward' | 'ownReward' | 'graceMs' | 'limits' | 'rolloutTimeoutMs' | 'toTask'>> {
   /** The agent; by default it asks the policy `calls` times. */
   readonly run?: (gateway: MemoryGateway) => AgentProgram['run']
   readonly calls?: number
@@ -124,7 +124,7 @@ export async function startChannel(model: { readonly directory: string; readonly
         onEvent,
       }),
   })
-  const { rows, reward, graceMs, limits, rolloutTimeoutMs } = setting
+  const { rows, reward, ownReward, graceMs, limits, rolloutTimeoutMs } = setting
   const channel = createChannelServer({
     service,
     engine,
@@ -133,6 +133,7 @@ export async function startChannel(model: { readonly directory: string; readonly
     toTask: setting.toTask ?? toTask,
     rows,
     reward,
+    ownReward,
     graceMs,
     limits,
     rolloutTimeoutMs,

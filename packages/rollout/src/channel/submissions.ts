@@ -9,7 +9,7 @@ import { type ResultFrame, toFailedResult, toResult } from './to-result.ts'
 
 type Options = Pick<
   ChannelServerOptions,
-  'service' | 'engine' | 'answers' | 'toTask' | 'solution' | 'onOutcome' | 'maxCompletionTokens' | 'incompleteEpisodes'
+  'service' | 'engine' | 'answers' | 'toTask' | 'solution' | 'onOutcome' | 'maxCompletionTokens' | 'incompleteEpisodes' | 'ownReward'
 > &
   Required<Pick<ChannelServerOptions, 'rows' | 'reward' | 'graceMs'>> & { readonly rolloutTimeoutMs: number | null }
 
@@ -174,10 +174,10 @@ class ServiceSubmissions implements Submissions {
   }
 
   #frameOf({ key, submit, session }: Submission, { status, episode, error }: Ending): ResultFrame {
-    const { rows, reward, incompleteEpisodes, solution } = this.#options
+    const { rows, reward, incompleteEpisodes, ownReward, solution } = this.#options
     if (status === 'done' && episode) {
       const { limits } = session.hello
-      return toResult(key, episode, { rows, limits, partition: submit.partition, reward, incompleteEpisodes, solution })
+      return toResult(key, episode, { rows, limits, partition: submit.partition, reward, incompleteEpisodes, ownReward, solution })
     }
     const fallback = new TrainError('STORE_FAILED', `Rollout "${key}" ended as ${status} and left no episode; submit it again.`)
     return toFailedResult(key, error ?? fallback.toRecord())

@@ -19,6 +19,7 @@ export interface ResultOptions {
   readonly partition: ChannelPartition
   readonly reward: 'service' | 'native'
   readonly incompleteEpisodes?: TrainerRowOptions['incompleteEpisodes']
+  readonly ownReward?: TrainerRowOptions['ownReward']
   readonly solution?: ((episode: Episode) => string) | undefined
 }
 
@@ -36,9 +37,9 @@ const duration = (timings: readonly Timing[]) => timings.reduce((sum, { startedA
 export function toResult(
   key: string,
   episode: Episode,
-  { rows, limits, partition, reward, incompleteEpisodes, solution }: ResultOptions,
+  { rows, limits, partition, reward, incompleteEpisodes, ownReward, solution }: ResultOptions,
 ): ResultFrame {
-  const assembly = toTrainerRows(episode, { rows, limits, evaluation: partition === 'val', reward, incompleteEpisodes })
+  const assembly = toTrainerRows(episode, { rows, limits, evaluation: partition === 'val', reward, incompleteEpisodes, ownReward })
   const turns = episode.trajectories.flatMap((trajectory) => trajectory.turns)
   const arrays: Record<string, ChannelArray> = {}
   for (const [index, { tokenIds, lossMask, rolloutLogprobs }] of assembly.rows.entries()) {

@@ -36,21 +36,31 @@ export function readOwnConfig<Settings extends TrainerSettings>(
   const whole = schema.extend(general)
   const { written, data, problems, failed } = acceptedPart(whole, own)
   const { training, sampling, policies, ...rest } = data as Settings & Pick<LocalConfig, keyof typeof general>
-  const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => !keysOfTheBox.includes(key)))
+  const ofSchema = Object.fromEntries(Object.entries(rest).filter(([key]) => !keysOfTheBox.includes(key))) as unknown as Settings
+  const settings: Settings = {
+    ...ofSchema,
+    ...(isSet(own, 'sampling', 'maxTokens') ? { maxCompletionTokens: sampling.maxTokens } : {}),
+    ...(isSet(own, 'training', 'incompleteEpisodes') ? { incompleteEpisodes: training.incompleteEpisodes } : {}),
+    ...(isSet(own, 'training', 'ownReward') ? { ownReward: training.ownReward } : {}),
+  }
   const why = 'the framework forms its groups itself, by settings of its own'
   const several = policiesProblems(Object.keys(policies))
   return {
-    problems: [...problems, ...groupProblems(training, why, ofFramework), ...several],
+    problems: [...problems, ...groupProblems(training, why, ofFramework), ...ownRewardProblems(settings), ...several],
     // With policies there is no model, and agents ask for policies that nobody serves.
     failed: several.length > 0 ? [...failed, 'policies', 'model'] : failed,
     written,
     training: problems.length > 0 ? null : training,
-    settings: {
-      ...(settings as unknown as Settings),
-      ...(isSet(own, 'sampling', 'maxTokens') ? { maxCompletionTokens: sampling.maxTokens } : {}),
-      ...(isSet(own, 'training', 'incompleteEpisodes') ? { incompleteEpisodes: training.incompleteEpisodes } : {}),
-    },
+    settings,
   }
+}
+
+/** A sentence if rewards of single agents are to be weighed where the framework scores, which has none. */
+function ownRewardProblems({ ownReward, reward }: TrainerSettings): string[] {
+  if (ownReward === 0 || !reward.native) return []
+  return [
+    `training.ownReward is ${ownReward}, and with reward.native the framework scores rollouts as a whole. Leave it out, or set reward.native to false.`,
+  ]
 }
 
 /** Settings for the forming of groups in our own loop. */

@@ -63,6 +63,7 @@ export const TrainerSettings = z.strictObject({
     .prefault({})
     .describe('How test tasks are evaluated.'),
   incompleteEpisodes: TrainingSettings.shape.incompleteEpisodes,
+  ownReward: TrainingSettings.shape.ownReward,
   logprobCheck: z
     .strictObject({
       tolerance: z

@@ -93,3 +93,12 @@ test('where agents run, where the gateway listens and what becomes of calls is r
   expect(readOwnConfig(TrainerSettings, { gateway: { ignore: ['('], trainedCalls: 'some' } }).problems).toHaveLength(2)
   expect(parseLocalConfig({ gateway }).config.gateway).toMatchObject({ trainedCalls, port: 8080 })
 })
+
+test('the share of own rewards is read in training, and refused where the framework scores', () => {
+  const training = { ownReward: 0.5 }
+  expect(readOwnConfig(TrainerSettings, { training })).toMatchObject({ problems: [], settings: { ownReward: 0.5 } })
+  expect(readOwnConfig(TrainerSettings, { training, reward: { native: true } }).problems).toEqual([
+    'training.ownReward is 0.5, and with reward.native the framework scores rollouts as a whole. Leave it out, or set reward.native to false.',
+  ])
+  expect(readOwnConfig(TrainerSettings, { training: { ownReward: 1.5 } }).problems).toEqual([expect.stringContaining('training.ownReward')])
+})

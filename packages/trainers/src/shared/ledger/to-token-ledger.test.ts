@@ -60,13 +60,13 @@ interface World {
   readonly episodes: Map<string, Episode>
 }
 
-function account({ ledgers, calls, episodes }: World, resumed: readonly number[] = [0], rows: RowSelection = 'all') {
+function account({ ledgers, calls, episodes }: World, resumed: readonly number[] = [0], rows: RowSelection = 'all', ownReward = 0) {
   return toTokenLedger({
     ledgers,
     incarnations: ledgers.map(({ incarnation }, index) => ({ incarnation, resumedFromStep: resumed[index] ?? 0 })),
     calls,
     episode: (key) => episodes.get(key) ?? null,
-    rows: { rows, limits: { maxPromptTokens: 100, maxResponseTokens: 100 }, reward: 'service' },
+    rows: { rows, limits: { maxPromptTokens: 100, maxResponseTokens: 100 }, reward: 'service', ownReward },
   })
 }
 
@@ -141,6 +141,31 @@ it('gives a reason for every token that is not trained', () => {
   })
   expect(trainedTwice).toEqual([])
   expect(logprobDifference).toEqual({ first: 1e-6, largest: 1e-6 })
+})
+
+it.each([
+  [0, { sampled: 0, trained: 0 }],
+  [0.5, { sampled: 12, trained: 12 }],
+])('counts a group as one with variance by the rewards of its rows: ownReward %d', (ownReward, withVariance) => {
+  const [one, other] = [keyOf('only', 1, 'u'), keyOf('only', 1, 'u', 1)]
+  const ledgers = [
+    {
+      incarnation: 'only',
+      sampled: [sampledLine(one, 5), sampledLine(other, 7)],
+      trained: [batch(1, { [one]: 5, [other]: 7 })],
+      undelivered: [],
+      engineTokens: null,
+    },
+  ]
+  const calls = [
+    { key: one, attempt: 0, tokens: 5 },
+    { key: other, attempt: 0, tokens: 7 },
+  ]
+  const episodes = new Map([
+    [one, { ...episodeOf(one, 5), agentRewards: { a: 0 } }],
+    [other, { ...episodeOf(other, 7), agentRewards: { a: 1 } }],
+  ])
+  expect(account({ ledgers, calls, episodes }, [0], 'all', ownReward).ledger).toMatchObject({ unexplained: 0, withVariance })
 })
 
 it('names what a restart from a checkpoint discarded, and counts no step twice', () => {

@@ -110,7 +110,8 @@ export function toTokenLedger(input: TokenLedgerInput): TrainerTokenLedger {
     const { omitted, sampled: sampledTokens } = assembly
     addAgents(agents, assembly, isTrained)
     ledger.merge(isTrained ? omitted : untrainedOf(omitted, sampledTokens))
-    if (parts) noteReward(groups, key.slice(0, key.lastIndexOf('/')), result, answered, trained.get(key) ?? 0)
+    const rewards = assembly.rows.length > 0 ? assembly.rows.map(({ reward }) => reward) : [result.reward]
+    if (parts) noteRewards(groups, key.slice(0, key.lastIndexOf('/')), rewards, { sampled: answered, trained: trained.get(key) ?? 0 })
   }
   for (const { rewards, ...tokens } of groups.values()) if (rewards.size > 1) ledger.addVarianceGroup(tokens)
   const differences = batches.map(({ maxLogprobDifference }) => maxLogprobDifference).filter((each) => each !== null)
@@ -146,10 +147,15 @@ interface GroupTokens {
   trained: number
 }
 
-function noteReward(groups: Map<string, GroupTokens>, group: string, { reward }: Episode, sampled: number, trained: number): void {
+function noteRewards(
+  groups: Map<string, GroupTokens>,
+  group: string,
+  rewards: readonly (number | null)[],
+  { sampled, trained }: Omit<GroupTokens, 'rewards'>,
+): void {
   const tokens = groups.get(group) ?? { rewards: new Set(), sampled: 0, trained: 0 }
   groups.set(group, tokens)
-  tokens.rewards.add(reward)
+  for (const reward of rewards) tokens.rewards.add(reward)
   tokens.sampled += sampled
   tokens.trained += trained
 }

@@ -98,6 +98,7 @@ function ledgerOf({ plan, planned, store, path, history }: TrainerReportRequest)
       limits: planned.limits,
       reward: plan.config.settings.reward.native ? 'native' : 'service',
       incompleteEpisodes: plan.config.settings.incompleteEpisodes,
+      ownReward: plan.config.settings.ownReward,
     },
   })
 }

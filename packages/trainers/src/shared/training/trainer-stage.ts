@@ -110,6 +110,7 @@ export async function openTrainerStage(options: TrainerStageOptions): Promise<Tr
           solution: (episode) => solutionText(episode, settings.reward.input),
           rows: settings.rows,
           incompleteEpisodes: settings.incompleteEpisodes,
+          ownReward: settings.ownReward,
           rolloutTimeoutMs,
           graceMs: settings.graceMs,
           maxCompletionTokens: settings.maxCompletionTokens,

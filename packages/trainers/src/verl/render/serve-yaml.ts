@@ -25,6 +25,7 @@ export function renderServeYaml(
         path: isFolder(model) ? model : null,
         rows: settings.rows,
         incompleteEpisodes: settings.incompleteEpisodes,
+        ownReward: settings.ownReward,
         graceMs: settings.graceMs,
         rolloutTimeoutMs: timeoutMs,
         maxCompletionTokens: settings.maxCompletionTokens,
