@@ -43,3 +43,15 @@ it('runs every form of the guide', async () => {
     expect((await runners.run('q', source)).answer).toBe(joined)
   })
 })
+
+it('rewards an agent of its own as the guide says', async () => {
+  const code = blocks('js')[0]!.replace('export default', 'return')
+  const reward = new Function('defineReward', code)(aworldTrain.defineReward)
+  const calls = [
+    { agent: 'searcher', isError: false },
+    { agent: 'searcher', isError: true },
+    { agent: 'coder', isError: false },
+  ]
+  const input = { episode: { answer: 'a', toolCalls: calls }, answer: { groundTruth: 'a' } }
+  expect(reward.score(input)).toEqual({ reward: 1, agents: { searcher: 0.5 } })
+})

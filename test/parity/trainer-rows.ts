@@ -395,7 +395,7 @@ export const rewardRows: readonly ParityRow[] = [
   },
   {
     theirs: 'a reward returns a float in [0, 1], or a dict with `score`',
-    ours: 'a finite number, or `{ reward, scores }`',
+    ours: 'a finite number, or `{ reward, scores, agents }`',
     status: 'differs',
     note: 'Any finite number; anything else fails the episode with `REWARD_INVALID`.',
     check: async ({ trained, project }) => {

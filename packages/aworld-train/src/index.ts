@@ -51,6 +51,7 @@ export {
   type RowLoss,
   type RunEvent,
   type RunReport,
+  roleAdvantages,
   type Tools,
   TrainError,
   type TrainingSample,

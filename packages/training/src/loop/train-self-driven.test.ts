@@ -296,6 +296,33 @@ describe('trainSelfDriven', () => {
     expect(metrics['rewardMean']).toBeCloseTo(rewards.reduce((sum, reward) => sum + reward, 0) / 24, 9)
   })
 
+  it('trains each role by its own values, leaves one whose values are equal out of every group, and has metrics of both', async () => {
+    const store = createMemoryStore(directory)
+    const asRole = (episode: Episode): Episode => {
+      const agent = episode.sample % 2 === 0 ? 'lead' : 'reader'
+      const [trajectory] = episode.trajectories
+      const turns = trajectory!.turns.map((turn) => ({ ...turn, agent, trajectory: agent }))
+      return { ...episode, trajectories: [{ ...trajectory!, id: agent, agent, turns }], agentRewards: { reader: 0.25 } }
+    }
+    const { ledger, curve } = await startChanged(store, asRole, { steps: 2, ownReward: 1 })
+    for (const { metrics } of curve) {
+      expect(metrics).toMatchObject({
+        'role/lead/invocations': 16,
+        'role/lead/sampledTokens': 16,
+        'role/reader/turns': 16,
+        'role/reader/reward': 0.25,
+        'role/reader/malformedTurns': 0,
+        'role/reader/groupsWithVariance': 0,
+      })
+      expect(metrics['role/lead/groupsWithVariance']).toBe(metrics['groupsWithVariance'])
+    }
+    expect(ledger).toMatchObject({ unexplained: 0, sampled: 64 })
+    expect(ledger.trained).toBeGreaterThan(0)
+    const readers = store.samples.filter(({ agent }) => agent === 'reader')
+    expect(new Set(readers.map(({ reason }) => reason))).toEqual(new Set(['zero-variance-group']))
+    expect(readers).toHaveLength(32)
+  })
+
   it('ends with an evaluation of which every rollout fails, and says why they did', async () => {
     const store = createMemoryStore(directory)
     await expect(startProcess(store, { reward: () => null })).rejects.toMatchObject({
