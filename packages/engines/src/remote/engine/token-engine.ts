@@ -46,9 +46,9 @@ export function generateOn(
   request: GenerateRequest,
   signal: AbortSignal,
 ): Promise<GenerateResult> {
-  const { sendTo } = fleetParts(engine.fleet)
+  const parts = fleetParts(engine.fleet)
   const generate = generators.get(engine) as Generate
-  return generate(request, signal, (call, handler, callSignal) => sendTo(replica, call, handler, callSignal))
+  return generate(request, signal, (...call) => parts.sendTo(replica, ...call))
 }
 
 /** The tokens of one completion so far. */
@@ -162,7 +162,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
     model,
     constraints: protocol.constraints,
     fleet,
-    generate: (request, signal) => generate(counted(request), signal, fleet.send),
+    generate: (request, signal) => generate(counted(request), signal, (...call) => fleet.send(...call)),
     weightVersion: () => fleet.weightVersion(),
     forget: (affinity) => fleet.forget(affinity),
     sampledTokens: () => sampled,

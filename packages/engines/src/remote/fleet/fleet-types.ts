@@ -86,11 +86,11 @@ export interface Fleet {
 
 /** The inner side of a fleet, which the weight updater needs beside the public one. */
 export interface FleetParts {
-  readonly fleet: Fleet
   readonly members: readonly Replica[]
   readonly emit: (event: FleetEvent) => void
-  readonly hold: () => void
-  readonly release: () => void
+  /** Makes new calls wait until `release` has been called as often. */
+  hold(): void
+  release(): void
   /** Called repeatedly with a server that may have other weights than the published ones, while it is marked stale. */
   onRestart: ((replica: Replica) => void) | null
   /** Ignores the results of probes while an update runs. */

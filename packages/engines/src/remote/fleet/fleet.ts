@@ -1,290 +1,269 @@
-import { createHash } from 'node:crypto'
 import { TrainError } from '@aworld-train/core'
-import { createAdmission, noReplica } from './admission.ts'
-import { restarted, toCallError } from './call-errors.ts'
-import { type ExchangeEnd, type ExchangeHandler, exchange } from './exchange.ts'
-import type { Fleet, FleetCall, FleetOptions, FleetOutcome, FleetParts } from './fleet-types.ts'
-import { createProbes } from './probes.ts'
+import { Admission, noReplica } from './admission.ts'
+import { Drains } from './drains.ts'
+import type { ExchangeHandler } from './exchange.ts'
+import type { FleetLimits } from './fleet-limits.ts'
+import type { Fleet, FleetCall, FleetCounts, FleetEvent, FleetOptions, FleetOutcome, FleetParts, ReplicaState } from './fleet-types.ts'
+import { createProbes, type Probes } from './probes.ts'
 import { readFleetOptions } from './read-fleet-options.ts'
-import { createReplica, currentVersion, isUsable, outOfService, type Replica, versionsOf } from './replica.ts'
+import { createReplica, currentVersion, isUsable, outOfService, type Replica } from './replica.ts'
 import { nextHealth, type Observation } from './replica-health.ts'
 import { type Failure, mayRetry } from './retry.ts'
+import { sendOnce, type Verdict } from './send-once.ts'
 import type { ServerKind } from './server-kind.ts'
 
-const partsOf = new WeakMap<Fleet, FleetParts>()
-
-interface ReplicaSnapshot {
-  /** Weight versions of the replica, a list that grows while the call runs. The call may meet those from index `first` on. */
-  readonly versions: readonly number[]
-  readonly first: number
-  readonly restarts: number
-}
-
-type Verdict = { readonly outcome: FleetOutcome } | { readonly failure: Failure; readonly error: TrainError }
-
 /** The inner side of a fleet, for the modules of this package. */
-export function fleetParts(fleet: Fleet): FleetParts {
-  return partsOf.get(fleet) as FleetParts
-}
+export const fleetParts = (fleet: Fleet): FleetParts => fleet as ServerFleet
 
 /**
  * Connects to servers that others run. None needs to answer now; those that do not are taken in when they do. Throws CONFIG_INVALID for an
  * invalid address.
  */
 export async function createFleet(kind: ServerKind, options: FleetOptions): Promise<Fleet> {
-  const { apiKey, weightVersion = 0, onEvent = () => {} } = options
-  const { urls, limits } = readFleetOptions(options)
-  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
-  const callHeaders = { ...headers, 'content-type': 'application/json' }
-  const streamHeaders = { ...callHeaders, accept: 'text/event-stream' }
-  const members = urls.map((url, index) =>
-    createReplica({
-      index,
-      url,
-      headers,
-      limits,
-      weightVersion,
-      // A server that closes idle sockets unexpectedly may have ended, and its successor may have other weights, so it is probed.
-      onServerClosed: (replica) => probes.soon(replica),
-    }),
-  )
-  const admission = createAdmission(members, limits)
-  const published = new Map([['', weightVersion]])
-  const drains = new Set<() => void>()
-  let startVersion = weightVersion
-  let retries = 0
-  let failures = 0
-  let closed = false
-
-  /** Changes a replica's state, then reports the effects. */
-  function change(replica: Replica, apply: () => void): void {
-    const before = outOfService(replica)
-    apply()
-    const after = outOfService(replica)
-    if (before === after) return
-    if (after === null) onEvent({ type: 'replica-back', server: replica.url })
-    else onEvent({ type: 'replica-out', server: replica.url, reason: after })
-    admission.pump()
-    if (members.every(({ stale }) => stale)) admission.rejectAll(noReplica(members))
-  }
-  const observe = (replica: Replica, observation: Observation): void =>
-    change(replica, () => {
-      replica.health = nextHealth(replica.health, observation, limits)
-    })
-  const endCall = (replica: Replica): void => {
-    admission.leave(replica)
-    if (drains.size > 0) for (const check of drains) check()
-  }
-
-  /** The state of a replica when a call was sent there. */
-  function snapshotOf(replica: Replica, policy: string | undefined): ReplicaSnapshot {
-    const versions = versionsOf(replica, policy)
-    return { versions, first: versions.length - 1, restarts: replica.restarts }
-  }
-
-  function judge(replica: Replica, policy: string | undefined, { versions, first, restarts }: ReplicaSnapshot, end: ExchangeEnd): Verdict {
-    if (end.kind === 'answered' && replica.restarts !== restarts) return { failure: { stage: 'answered' }, error: restarted(replica.url) }
-    if (end.kind === 'answered') {
-      // An adapter that was first published during the call has a new list of versions.
-      const now = versionsOf(replica, policy)
-      const weightVersions = now === versions ? versions.slice(first) : [versions[first] as number, ...now]
-      return { outcome: { replica: replica.url, weightVersions } }
-    }
-    if (end.kind === 'failed' && end.cause instanceof TrainError) return { failure: { stage: 'answered' }, error: end.cause }
-    if (end.kind === 'failed' && end.stage === 'connect') observe(replica, 'connect-failed')
-    // A failed call is a reason to probe: its server may have ended, and its successor would sample with other weights.
-    else if (end.kind === 'failed') probes.soon(replica)
-    const failure: Failure =
-      end.kind === 'refused' ? { stage: 'status', status: end.status } : { stage: end.stage, reused: end.reused, afterMs: end.afterMs }
-    return { failure, error: toCallError(replica.url, end) }
-  }
-
-  /** Whether a failed call is sent once more. Both outcomes are counted. */
-  function triesAgain(replica: Replica, { failure, error }: Extract<Verdict, { error: TrainError }>, before: readonly Failure[]): boolean {
-    if (!closed && members.some(isUsable) && mayRetry(failure, before, limits.raceMs)) {
-      retries++
-      onEvent({ type: 'call-retried', server: replica.url, why: error.message })
-      return true
-    }
-    failures++
-    return false
-  }
-
-  /** Sends once to a replica. */
-  async function once(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal, fresh: boolean): Promise<Verdict> {
-    const { path, body, stream, policy, traceHeaders } = call
-    const before = snapshotOf(replica, policy)
-    const version = currentVersion(replica, policy)
-    const request = {
-      path: replica.base + path,
-      headers: { ...(stream ? streamHeaders : callHeaders), ...traceHeaders },
-      body: body({ version, salt: cacheSalt(version, policy) }),
-      fresh,
-    }
-    return judge(replica, policy, before, await exchange(replica.connections, request, handler, signal))
-  }
-
-  function assertOpen(): void {
-    if (closed) throw new TrainError('POLICY_UNAVAILABLE', `The connection to ${urls.join(', ')} is closed; open another.`)
-  }
-
-  const probes = createProbes({
-    kind,
-    members,
-    limits,
-    observe,
-    onTick() {
-      admission.expire(Date.now() - limits.unavailableMs)
-      for (const replica of members) if (replica.stale && replica.health.healthy) parts.onRestart?.(replica)
-    },
-    onRestart(replica, label) {
-      onEvent({ type: 'replica-restarted', server: replica.url, label })
-      const initial = [...published].every(([policy, version]) => policy === '' && version === startVersion)
-      if (initial && label === replica.firstLabel) return
-      replica.restarts++
-      change(replica, () => {
-        replica.stale = true
-      })
-      parts.onRestart?.(replica)
-    },
-  })
-
-  const fleet: Fleet = {
-    kind,
-    limits,
-    weightVersion: (policy = '') => published.get(policy) ?? (published.get('') as number),
-    async send(call, handler, signal) {
-      assertOpen()
-      for (let before: readonly Failure[] = []; ; ) {
-        if (members.every(({ stale }) => stale) && !admission.isHeld()) throw noReplica(members)
-        const replica = await admission.enter(call.affinity, signal)
-        let result: Verdict
-        try {
-          result = await once(replica, call, handler, signal, before.length > 0)
-        } finally {
-          endCall(replica)
-        }
-        if ('outcome' in result) return result.outcome
-        if (!triesAgain(replica, result, before)) throw result.error
-        before = [...before, result.failure]
-      }
-    },
-    async drain(server, signal) {
-      const replica = find(server)
-      change(replica, () => {
-        replica.draining = true
-      })
-      await parts.drained([replica], signal)
-    },
-    restore(server) {
-      const replica = find(server)
-      change(replica, () => {
-        replica.draining = false
-      })
-    },
-    forget: (affinity) => admission.sessions.forget(affinity),
-    replicas: () =>
-      members.map((replica) => ({
-        server: replica.url,
-        inFlight: replica.inFlight,
-        sessions: admission.sessions.count(replica.index),
-        weightVersion: currentVersion(replica),
-        out: outOfService(replica),
-      })),
-    counts() {
-      const since = admission.waitingSince()
-      return {
-        inFlight: members.reduce((sum, { inFlight }) => sum + inFlight, 0),
-        waiting: admission.waiting(),
-        longestWaitMs: since === null ? 0 : Date.now() - since,
-        sessions: admission.sessions.size(),
-        moves: admission.moves(),
-        retries,
-        failures,
-      }
-    },
-    async close() {
-      if (closed) return
-      closed = true
-      const reason = new TrainError('POLICY_UNAVAILABLE', `The connection to ${urls.join(', ')} was closed.`)
-      admission.rejectAll(reason)
-      await probes.close()
-      await Promise.all(members.flatMap(({ connections, admin }) => [connections.close(reason), admin.close()]))
-    },
-  }
-
-  function find(server: string): Replica {
-    const replica = members.find(({ url }) => url === server.replace(/\/+$/, ''))
-    if (replica) return replica
-    throw new TrainError('CONFIG_INVALID', `No server "${server}" in this fleet; it has ${urls.join(', ')}.`)
-  }
-
-  /** Takes over the version that all servers use as the name of their weights, which an earlier process of the run gave them. */
-  function adoptVersion(): void {
-    const labels = new Set(members.map(({ label }) => label))
-    const [label] = labels
-    if (options.weightVersion !== undefined || labels.size !== 1 || !/^\d+$/.test(label ?? '')) return
-    startVersion = Number(label)
-    published.set('', startVersion)
-    for (const replica of members) replica.history.set('', [startVersion])
-  }
-
-  const parts: FleetParts = {
-    fleet,
-    members,
-    emit: onEvent,
-    hold: admission.hold,
-    release: admission.release,
-    onRestart: null,
-    pauseProbes: probes.pause,
-    resumeProbes: probes.resume,
-    setPublished: (version, policy = '') => void published.set(policy, version),
-    async sendTo(replica, call, handler, signal) {
-      assertOpen()
-      replica.inFlight++
-      try {
-        const result = await once(replica, call, handler, signal, true)
-        if ('outcome' in result) return result.outcome
-        throw result.error
-      } finally {
-        endCall(replica)
-      }
-    },
-    drained(replicas, signal) {
-      return new Promise((resolve, reject) => {
-        const check = () => {
-          if (replicas.some(({ inFlight }) => inFlight > 0)) return
-          drains.delete(check)
-          signal.removeEventListener('abort', giveUp)
-          resolve()
-        }
-        const giveUp = () => {
-          drains.delete(check)
-          reject(signal.reason)
-        }
-        if (signal.aborted) return reject(signal.reason)
-        drains.add(check)
-        signal.addEventListener('abort', giveUp, { once: true })
-        check()
-      })
-    },
-    observe,
-    setStale: (replica, stale) =>
-      change(replica, () => {
-        replica.stale = stale
-      }),
-  }
-  partsOf.set(fleet, parts)
-  await probes.start()
-  adoptVersion()
+  const fleet = new ServerFleet(kind, options)
+  await fleet.start()
   return fleet
 }
 
-/**
- * The salt that keeps a prefix cache from mixing keys and values of different weights. vLLM 0.32 allows 128 characters, none of @ / and
- * backslash.
- */
-function cacheSalt(version: number, policy: string | undefined): string {
-  if (policy === undefined) return `${version}`
-  return `${createHash('sha256').update(policy).digest('hex').slice(0, 16)}.${version}`
+class ServerFleet implements Fleet, FleetParts {
+  readonly kind: ServerKind
+  readonly limits: FleetLimits
+  readonly members: readonly Replica[]
+  readonly emit: (event: FleetEvent) => void
+  onRestart: ((replica: Replica) => void) | null = null
+  readonly #headers: Record<string, string>
+  readonly #admission: Admission
+  readonly #probes: Probes
+  readonly #drains = new Drains()
+  /** The version that was published last, by policy; the base weights are ''. */
+  readonly #published: Map<string, number>
+  /** Whether the caller said which version the servers start with. */
+  readonly #isVersionGiven: boolean
+  #startVersion: number
+  #retries = 0
+  #failures = 0
+  #closed = false
+
+  constructor(kind: ServerKind, options: FleetOptions) {
+    const { apiKey, weightVersion = 0, onEvent = () => {} } = options
+    const { urls, limits } = readFleetOptions(options)
+    this.kind = kind
+    this.limits = limits
+    this.emit = onEvent
+    this.#headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
+    this.#isVersionGiven = options.weightVersion !== undefined
+    this.#startVersion = weightVersion
+    this.#published = new Map([['', weightVersion]])
+    this.members = urls.map((url, index) =>
+      createReplica({
+        index,
+        url,
+        headers: this.#headers,
+        limits,
+        weightVersion,
+        // A server that closes idle sockets unexpectedly may have ended, and its successor may have other weights, so it is probed.
+        onServerClosed: (replica) => this.#probes.soon(replica),
+      }),
+    )
+    this.#admission = new Admission(this.members, limits)
+    this.#probes = createProbes({
+      kind,
+      members: this.members,
+      limits,
+      observe: (replica, observation) => this.observe(replica, observation),
+      onTick: () => this.#tick(),
+      onRestart: (replica, label) => this.#noteRestart(replica, label),
+    })
+  }
+
+  async start(): Promise<void> {
+    await this.#probes.start()
+    this.#adoptVersion()
+  }
+
+  weightVersion(policy = ''): number {
+    return this.#published.get(policy) ?? (this.#published.get('') as number)
+  }
+
+  setPublished(version: number, policy = ''): void {
+    this.#published.set(policy, version)
+  }
+
+  async send(call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome> {
+    this.#assertOpen()
+    for (let before: readonly Failure[] = []; ; ) {
+      if (this.members.every(({ stale }) => stale) && !this.#admission.isHeld()) throw noReplica(this.members)
+      const replica = await this.#admission.enter(call.affinity, signal)
+      let result: Verdict
+      try {
+        result = await this.#once(replica, call, handler, signal, before.length > 0)
+      } finally {
+        this.#endCall(replica)
+      }
+      if ('outcome' in result) return result.outcome
+      if (!this.#triesAgain(replica, result, before)) throw result.error
+      before = [...before, result.failure]
+    }
+  }
+
+  async sendTo(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome> {
+    this.#assertOpen()
+    replica.inFlight++
+    try {
+      const result = await this.#once(replica, call, handler, signal, true)
+      if ('outcome' in result) return result.outcome
+      throw result.error
+    } finally {
+      this.#endCall(replica)
+    }
+  }
+
+  async drain(server: string, signal: AbortSignal): Promise<void> {
+    const replica = this.#find(server)
+    this.#change(replica, { draining: true })
+    await this.drained([replica], signal)
+  }
+
+  restore(server: string): void {
+    this.#change(this.#find(server), { draining: false })
+  }
+
+  drained(replicas: readonly Replica[], signal: AbortSignal): Promise<void> {
+    return this.#drains.until(replicas, signal)
+  }
+
+  forget(affinity: string): void {
+    this.#admission.sessions.forget(affinity)
+  }
+
+  hold(): void {
+    this.#admission.hold()
+  }
+
+  release(): void {
+    this.#admission.release()
+  }
+
+  pauseProbes(): void {
+    this.#probes.pause()
+  }
+
+  resumeProbes(): void {
+    this.#probes.resume()
+  }
+
+  observe(replica: Replica, observation: Observation): void {
+    this.#change(replica, { health: nextHealth(replica.health, observation, this.limits) })
+  }
+
+  setStale(replica: Replica, stale: boolean): void {
+    this.#change(replica, { stale })
+  }
+
+  replicas(): readonly ReplicaState[] {
+    return this.members.map((replica) => ({
+      server: replica.url,
+      inFlight: replica.inFlight,
+      sessions: this.#admission.sessions.count(replica.index),
+      weightVersion: currentVersion(replica),
+      out: outOfService(replica),
+    }))
+  }
+
+  counts(): FleetCounts {
+    const { sessions, waiting, waitingSince, moves } = this.#admission
+    return {
+      inFlight: this.members.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      waiting,
+      longestWaitMs: waitingSince === null ? 0 : Date.now() - waitingSince,
+      sessions: sessions.size(),
+      moves,
+      retries: this.#retries,
+      failures: this.#failures,
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    const reason = new TrainError('POLICY_UNAVAILABLE', `The connection to ${this.#urls} was closed.`)
+    this.#admission.rejectAll(reason)
+    await this.#probes.close()
+    await Promise.all(this.members.flatMap(({ connections, admin }) => [connections.close(reason), admin.close()]))
+  }
+
+  get #urls(): string {
+    return this.members.map(({ url }) => url).join(', ')
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new TrainError('POLICY_UNAVAILABLE', `The connection to ${this.#urls} is closed; open another.`)
+  }
+
+  #find(server: string): Replica {
+    const replica = this.members.find(({ url }) => url === server.replace(/\/+$/, ''))
+    if (replica) return replica
+    throw new TrainError('CONFIG_INVALID', `No server "${server}" in this fleet; it has ${this.#urls}.`)
+  }
+
+  /** Sends once to a replica, and notes what a failure says of it. */
+  async #once(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal, fresh: boolean): Promise<Verdict> {
+    const verdict = await sendOnce(replica, call, handler, signal, { headers: this.#headers, fresh })
+    if ('outcome' in verdict) return verdict
+    if (verdict.sign === 'unreachable') this.observe(replica, 'connect-failed')
+    if (verdict.sign === 'uncertain') this.#probes.soon(replica)
+    return verdict
+  }
+
+  /** Whether a failed call is sent once more. Both outcomes are counted. */
+  #triesAgain(replica: Replica, { failure, error }: Extract<Verdict, { error: TrainError }>, before: readonly Failure[]): boolean {
+    if (!this.#closed && this.members.some(isUsable) && mayRetry(failure, before, this.limits.raceMs)) {
+      this.#retries++
+      this.emit({ type: 'call-retried', server: replica.url, why: error.message })
+      return true
+    }
+    this.#failures++
+    return false
+  }
+
+  #endCall(replica: Replica): void {
+    this.#admission.leave(replica)
+    this.#drains.check()
+  }
+
+  /** Changes a replica's state, then reports the effects. */
+  #change(replica: Replica, changed: Partial<Pick<Replica, 'health' | 'draining' | 'stale'>>): void {
+    const before = outOfService(replica)
+    Object.assign(replica, changed)
+    const after = outOfService(replica)
+    if (before === after) return
+    if (after === null) this.emit({ type: 'replica-back', server: replica.url })
+    else this.emit({ type: 'replica-out', server: replica.url, reason: after })
+    this.#admission.pump()
+    if (this.members.every(({ stale }) => stale)) this.#admission.rejectAll(noReplica(this.members))
+  }
+
+  #tick(): void {
+    this.#admission.expire(Date.now() - this.limits.unavailableMs)
+    for (const replica of this.members) if (replica.stale && replica.health.healthy) this.onRestart?.(replica)
+  }
+
+  #noteRestart(replica: Replica, label: string | null): void {
+    this.emit({ type: 'replica-restarted', server: replica.url, label })
+    const initial = [...this.#published].every(([policy, version]) => policy === '' && version === this.#startVersion)
+    if (initial && label === replica.firstLabel) return
+    replica.restarts++
+    this.setStale(replica, true)
+    this.onRestart?.(replica)
+  }
+
+  /** Takes over the version that all servers use as the name of their weights, which an earlier process of the run gave them. */
+  #adoptVersion(): void {
+    const labels = new Set(this.members.map(({ label }) => label))
+    const [label] = labels
+    if (this.#isVersionGiven || labels.size !== 1 || !/^\d+$/.test(label ?? '')) return
+    this.#startVersion = Number(label)
+    this.#published.set('', this.#startVersion)
+    for (const replica of this.members) replica.history.set('', [this.#startVersion])
+  }
 }

@@ -67,15 +67,15 @@ export const outOfService = ({ health, draining, stale }: Replica): OutOfService
   stale ? 'stale' : !health.healthy ? 'unhealthy' : draining ? 'draining' : null
 
 /** Versions of a policy on a replica, oldest first. An adapter that was never published counts from the base weights' version. */
-export function versionsOf({ history }: Replica, policy = ''): number[] {
+export function versionsOf({ history }: Pick<Replica, 'history'>, policy = ''): number[] {
   return history.get(policy) ?? (history.get('') as number[])
 }
 
-export function currentVersion(replica: Replica, policy?: string): number {
+export function currentVersion(replica: Pick<Replica, 'history'>, policy?: string): number {
   return versionsOf(replica, policy).at(-1) as number
 }
 
-export function setVersion({ history }: Replica, version: number, policy = ''): void {
+export function setVersion({ history }: Pick<Replica, 'history'>, version: number, policy = ''): void {
   const versions = history.get(policy)
   if (versions?.at(-1) === version) return
   if (versions) versions.push(version)

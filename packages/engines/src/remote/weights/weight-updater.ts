@@ -68,7 +68,7 @@ interface LoadResult {
 
 export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutMs = 600_000 }: WeightUpdaterOptions): WeightUpdater {
   const parts = fleetParts(fleet)
-  const { kind, weightVersion } = fleet
+  const { kind } = fleet
   /** The last publication of each policy, for a server that restarts. */
   const current = new Map<string, Publication>()
   /** Servers that the last publication did not reach. They are tried again. */
@@ -146,7 +146,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     const deadline = AbortSignal.timeout(timeoutMs)
     const signal = outer ? AbortSignal.any([outer, deadline]) : deadline
     signal.throwIfAborted()
-    const last = weightVersion(policy)
+    const last = fleet.weightVersion(policy)
     const passed = directory === undefined ? version < last : version <= last
     if (passed && (policy === undefined || current.has(policy))) {
       const message = `Version ${version} was to be published after ${last}; publish ascending versions.`
