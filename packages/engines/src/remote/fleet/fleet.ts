@@ -12,8 +12,8 @@ import { type Failure, mayRetry } from './retry.ts'
 import { sendOnce, type Verdict } from './send-once.ts'
 import type { ServerKind } from './server-kind.ts'
 
-/** The inner side of a fleet, for the modules of this package. */
-export const fleetParts = (fleet: Fleet): FleetParts => fleet as ServerFleet
+/** A fleet with its inner side, for the modules of this package. */
+export const fleetParts = (fleet: Fleet): Fleet & FleetParts => fleet as ServerFleet
 
 /**
  * Connects to servers that others run. None needs to answer now; those that do not are taken in when they do. Throws CONFIG_INVALID for an
