@@ -248,7 +248,7 @@ class CoordinatedRunner implements InProcessRolloutRunner {
   }
 
   #resolve(entry: RolloutEntry, episode: Episode): void {
-    this.#leave(entry)
+    if (this.#end(entry)) this.#table.remove(entry)
     endRolloutSpan(entry.span!, episode)
     entry.settle.resolve(episode)
   }
@@ -256,9 +256,10 @@ class CoordinatedRunner implements InProcessRolloutRunner {
   /** Ends the rollout without a result, because of `error`. */
   async #fail(entry: RolloutEntry, error: unknown): Promise<void> {
     const { request, cancelling, number, span } = entry
-    if (!this.#leave(entry)) return
+    if (!this.#end(entry)) return
     // If the store fails here too, the first error says more.
     await this.#options.store.cancel(request.key, number).catch(() => {})
+    this.#table.remove(entry)
     if (span) endRolloutSpan(span, null, error)
     entry.settle.reject(
       this.#failure ?? (error instanceof TrainError || !cancelling.signal.aborted ? error : cancelled(request.key, error)),
@@ -270,11 +271,11 @@ class CoordinatedRunner implements InProcessRolloutRunner {
     await this.#fail(entry, entry.hasStarted ? this.#stopped(entry) : cancelled(entry.request.key, entry.cancelling.signal.reason))
   }
 
-  /** Returns false where it has left before. */
-  #leave(entry: RolloutEntry): boolean {
-    const isIts = this.#table.remove(entry)
-    if (isIts) this.#scheduler.tell({ type: 'closed', key: entry.request.key })
-    return isIts
+  /** Ends what the scheduler keeps of it. Returns false where it ended before. */
+  #end(entry: RolloutEntry): boolean {
+    const isFirst = this.#table.end(entry)
+    if (isFirst) this.#scheduler.tell({ type: 'closed', key: entry.request.key })
+    return isFirst
   }
 
   /** Turns of an attempt without a result stay on record, because the ledger accounts for their tokens. */

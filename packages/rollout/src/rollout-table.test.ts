@@ -14,6 +14,11 @@ const attemptSince = (startedAt: number): CurrentAttempt => ({
   result: null,
 })
 
+function leave(table: RolloutTable, entry: RolloutEntry): void {
+  table.end(entry)
+  table.remove(entry)
+}
+
 function tableOf(...keys: readonly string[]) {
   const table = new RolloutTable()
   const entries = keys.map((key) => table.add(rolloutRequest(key), settle))
@@ -23,17 +28,32 @@ function tableOf(...keys: readonly string[]) {
 test('a key that is under way is refused, and is free again after its rollout', () => {
   const { table, entries } = tableOf('a')
   expect(() => table.add(rolloutRequest('a'), settle)).toThrow(expect.objectContaining({ code: 'ROLLOUT_CONFLICT' }))
-  table.remove(entries[0])
+  leave(table, entries[0])
   expect(table.add(rolloutRequest('a'), settle)).not.toBe(entries[0])
 })
 
-test('a rollout leaves once, ends its watch, and does not take a later one of its key with it', () => {
+test('a rollout ends once, ends its watch, and a later one of its key is another', () => {
   const { table, entries } = tableOf('a')
   let ends = 0
   entries[0].unwatch = () => ends++
-  expect([table.remove(entries[0]), table.remove(entries[0]), ends]).toEqual([true, false, 1])
+  expect([table.end(entries[0]), table.end(entries[0]), ends]).toEqual([true, false, 1])
+  table.remove(entries[0])
   const later = table.add(rolloutRequest('a'), settle)
-  expect([table.remove(entries[0]), table.find('a')]).toEqual([false, later])
+  expect([table.end(entries[0]), table.find('a')]).toEqual([false, later])
+})
+
+test('a rollout that ends counts as before until it is removed, and is given to nobody', () => {
+  const { table, entries } = tableOf('queued', 'runs')
+  const [queued, runs] = entries
+  table.start(runs)
+  runs.attempt = attemptSince(1)
+  table.end(queued)
+  table.end(runs)
+  expect([table.queued, table.isQueued('queued'), table.isQueued('runs')]).toEqual([1, true, false])
+  expect([table.find('queued'), table.all(), table.oldest()]).toEqual([undefined, [], null])
+  expect(() => table.add(rolloutRequest('queued'), settle)).toThrow(expect.objectContaining({ code: 'ROLLOUT_CONFLICT' }))
+  table.remove(queued)
+  expect([table.queued, table.isQueued('queued')]).toEqual([0, false])
 })
 
 test('the oldest is the rollout whose attempt has run longest, and one without an attempt is none', () => {
@@ -52,10 +72,10 @@ test('it is empty when the last rollout has left, and at once where there is non
   const emptied = table.untilEmpty().then(() => {
     isEmpty = true
   })
-  table.remove(entries[0])
+  leave(table, entries[0])
   await Promise.resolve()
   expect(isEmpty).toBe(false)
-  table.remove(entries[1])
+  leave(table, entries[1])
   await emptied
   await table.untilEmpty()
 })
@@ -69,6 +89,8 @@ test('a rollout is queued until its first attempt begins, and in the order of it
   expect([table.start(first), table.start(first)]).toEqual([true, false])
   expect([table.queued, table.isQueued('a'), table.isQueued('b')]).toEqual([1, false, true])
   expect(table.oldestQueuedMs()).toBeLessThan(60_000)
-  table.remove(first)
-  expect([table.queued, table.remove(second), table.queued, table.oldestQueuedMs()]).toEqual([1, true, 0, 0])
+  leave(table, first)
+  expect(table.queued).toBe(1)
+  leave(table, second)
+  expect([table.queued, table.oldestQueuedMs()]).toEqual([0, 0])
 })

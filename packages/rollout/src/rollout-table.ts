@@ -37,6 +37,8 @@ export interface RolloutEntry {
   attempt: CurrentAttempt | null
   /** Whether its first attempt has begun. */
   hasStarted: boolean
+  /** Whether it has ended without a result, which is not on disk so far. */
+  isEnding: boolean
   /** Resolves when all turns of earlier attempts are on record. The store refuses them once the next attempt has begun. */
   recorded: Promise<void>
 }
@@ -77,18 +79,22 @@ export class RolloutTable implements OpenRollouts {
       before: null,
       attempt: null,
       hasStarted: false,
+      isEnding: false,
       recorded: Promise.resolve(),
     }
     this.#entries.set(key, entry)
     return entry
   }
 
+  /** The rollout of a key, unless it is ending. */
   find(key: string): RolloutEntry | undefined {
-    return this.#entries.get(key)
+    const entry = this.#entries.get(key)
+    return entry?.isEnding ? undefined : entry
   }
 
+  /** All rollouts but those that are ending. */
   all(): RolloutEntry[] {
-    return [...this.#entries.values()]
+    return [...this.#entries.values()].filter(({ isEnding }) => !isEnding)
   }
 
   get queued(): number {
@@ -112,20 +118,25 @@ export class RolloutTable implements OpenRollouts {
     return true
   }
 
-  /** Removes a rollout and ends the watch of its caller's signal. Returns false where it was removed before. */
-  remove(entry: RolloutEntry): boolean {
-    if (this.#entries.get(entry.request.key) !== entry) return false
+  /** Ends a rollout and the watch of its caller's signal. It counts as it did until it is removed. Returns false where it ended before. */
+  end(entry: RolloutEntry): boolean {
+    if (this.find(entry.request.key) !== entry) return false
     entry.unwatch()
+    entry.isEnding = true
+    return true
+  }
+
+  /** Removes a rollout that has ended. */
+  remove(entry: RolloutEntry): void {
     this.#entries.delete(entry.request.key)
     if (entry.hasStarted) this.#started -= 1
     if (this.#entries.size === 0) for (const wake of this.#idlers.splice(0)) wake()
-    return true
   }
 
   /** The rollout whose attempt has run longest; `null` where none runs. */
   oldest(): RunningRollout | null {
     let oldest: RunningRollout | null = null
-    for (const { request, attempt } of this.#entries.values())
+    for (const { request, attempt } of this.all())
       if (attempt && (!oldest || attempt.startedAt < oldest.attempt.startedAt)) oldest = { key: request.key, attempt }
     return oldest
   }

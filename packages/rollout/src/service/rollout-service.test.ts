@@ -60,6 +60,26 @@ test('a cancelled rollout has no result, and runs when it is submitted again', a
   await service.close()
 })
 
+test('a rollout that is cancelled counts as what it was until its end is on disk', async () => {
+  const store = memoryStore()
+  const disk = Promise.withResolvers<void>()
+  const { service } = start({
+    run: forever,
+    concurrency: 1,
+    store: { ...store, cancel: (...end) => disk.promise.then(() => store.cancel(...end)) },
+  })
+  for (const key of ['runs', 'waits']) service.submit(rolloutRequest(key))
+  await expect.poll(() => service.counts()).toMatchObject({ running: 1, queued: 1 })
+  const cancels = [service.cancel('waits'), service.cancel('runs')]
+  await new Promise((resolve) => setImmediate(resolve))
+  expect([service.get('waits').status, service.get('runs').status]).toEqual(['queued', 'running'])
+  expect(service.counts()).toMatchObject({ running: 1, queued: 1, cancelled: 0 })
+  disk.resolve()
+  expect((await Promise.all(cancels)).map(({ status }) => status)).toEqual(['cancelled', 'cancelled'])
+  expect(service.counts()).toMatchObject({ running: 0, queued: 0, cancelled: 2 })
+  await service.close()
+})
+
 test('a rollout whose result cannot be kept is failed, with the reason', async () => {
   const store = memoryStore()
   store.failWith('finish', new Error('no space left on device'))
