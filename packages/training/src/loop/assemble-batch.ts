@@ -118,7 +118,7 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
       groups: episodeGroups.length,
       ...counts,
     },
-    roleMetrics: roleMetrics(episodeGroups.flat(), { groupsWithVariance: rolesWithVariance, ownReward: settings.ownReward, policy }),
+    roleMetrics: roleMetrics(episodeGroups.flat(), { groupsWithVariance: rolesWithVariance, ownReward: settings.ownReward }),
   }
 }
 

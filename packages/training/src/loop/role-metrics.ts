@@ -4,21 +4,16 @@ export interface RoleMetricsOptions {
   /** Number of groups in which the values of a role differ. */
   readonly groupsWithVariance: ReadonlyMap<string, number>
   readonly ownReward: number
-  /** As in `TrainingSampleOptions`. */
-  readonly policy: string | undefined
 }
 
 /**
  * Metrics of each agent that is trained, as `role/NAME/METRIC`; none if there is only one. The mean reward is over the rollouts that
  * `rewardMean` counts and in which the agent had a turn, and absent without such a rollout.
  */
-export function roleMetrics(
-  episodes: readonly Episode[],
-  { groupsWithVariance, ownReward, policy }: RoleMetricsOptions,
-): Record<string, number> {
+export function roleMetrics(episodes: readonly Episode[], { groupsWithVariance, ownReward }: RoleMetricsOptions): Record<string, number> {
   const invocations = episodes.flatMap((episode) =>
     episode.trajectories
-      .filter((trajectory) => isTrainedTrajectory(trajectory, policy))
+      .filter((trajectory) => isTrainedTrajectory(trajectory))
       .map(({ agent, turns }) => ({ episode, agent, turns: turns.filter(({ model }) => model === undefined) })),
   )
   const roles = Map.groupBy(invocations, ({ agent }) => agent)
