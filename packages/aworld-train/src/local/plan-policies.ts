@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type AgentDeclaration, didYouMean, TrainError } from '@aworld-train/core'
 import { findStartingModel, type LocalConfig, PolicyModel, type PolicySettings, type ProblemCollection } from '@aworld-train/training'
@@ -34,14 +35,10 @@ export async function planPolicies(problems: ProblemCollection, choice: PolicyCh
     const each = await problems.attempt(() => plan({ name, index, count: several.length }, own, `policies.${name}`))
     if (each) planned.push(each)
   }
-  for (const message of sharedFolders(planned)) problems.add(new TrainError('CONFIG_INVALID', message))
+  for (const message of kind.sharesFolders ? [] : sharedFolders(planned)) problems.add(new TrainError('CONFIG_INVALID', message))
   return planned.length === several.length ? (planned as [PlannedPolicy, ...PlannedPolicy[]]) : undefined
 
-  function plan(
-    place: Parameters<PolicyKind['choose']>[3] | null,
-    own: PolicyModel & Partial<PolicySettings>,
-    key: string,
-  ): PlannedPolicy {
+  function plan(place: Parameters<PolicyKind['choose']>[3] | null, own: PolicyModel & Partial<PolicySettings>, key: string): PlannedPolicy {
     const start = findStartingModel({
       model: own.path,
       key: `${key}.path`,
@@ -62,35 +59,46 @@ export async function planPolicies(problems: ProblemCollection, choice: PolicyCh
   }
 }
 
-function policyProblems({ settings, model }: PolicyChoice, agents: readonly AgentDeclaration[]): string[] {
+function policyProblems({ settings, model, fromScratch }: PolicyChoice, agents: readonly AgentDeclaration[]): string[] {
   const { policies } = settings
   const names = Object.keys(policies)
+  const all = Object.values(policies)
   const list = names.map((name) => `"${name}"`).join(', ')
   const isModelSet = JSON.stringify(settings.model) !== JSON.stringify(PolicyModel.parse({}))
-  const users = agents.filter(({ trainable, policy, model: frozen }) => (trainable ? policy : frozen) !== undefined)
+  const asked = new Set(agents.map((agent) => agent.policy ?? agent.model))
   return [
     ...(isModelSet ? ['model and policies are both set; write what is in model into each of policies, and leave model out.'] : []),
     ...(model === undefined
       ? []
       : [`One model is named in place of the configuration's, which has the policies ${list}; name theirs in policies.`]),
-    ...(Object.values(policies).some(({ trainable }) => trainable)
-      ? []
-      : ['No policy is trained; set trainable of one in policies to true.']),
+    ...(fromScratch && all.every(({ warmUp }) => warmUp === null)
+      ? ['No policy has a warm-up to start from; name one in policies, or leave --from-scratch out.']
+      : []),
+    ...(all.some(({ trainable }) => trainable) ? [] : ['No policy is trained; set trainable of one in policies to true.']),
     ...names
       .filter((name) => policies[name]!.learningRate !== null && settings.training.learningRate === 0)
       .map((name) => `policies.${name}.learningRate follows the schedule of training.learningRate, which is 0; set that too.`),
-    ...agents.flatMap(({ name, trainable, policy }) => {
-      if (!trainable) return []
-      if (policy === undefined)
-        return [`Agent "${name}" names no policy; set llmProvider to "policy" and llmModelName to one of ${list}, without an llmBaseUrl.`]
-      if (names.includes(policy)) return []
-      return [
-        `Agent "${name}" asks for the policy "${policy}", which is not in policies: ${list}.${didYouMean(policy, names)} Correct llmModelName, or add policies.${policy}.`,
-      ]
-    }),
+    ...agents.flatMap((agent) => agentProblems(agent, names, list)),
     ...names
-      .filter((name) => agents.length > 0 && !users.some((agent) => (agent.trainable ? agent.policy : agent.model) === name))
+      .filter((name) => agents.length > 0 && !asked.has(name))
       .map((name) => `No agent asks for policies.${name}; name it in the llmModelName of one, or leave it out.`),
+  ]
+}
+
+function agentProblems({ name, trainable, policy, model, randomKey }: AgentDeclaration, names: readonly string[], list: string): string[] {
+  if (policy === undefined) {
+    if (!trainable) return []
+    // A program of functions has no llmProvider.
+    const remedy =
+      randomKey === 'prompt'
+        ? `name its agents with defineAgents, each with one of ${list}, such as defineAgents({ ${name}: { policy: ${JSON.stringify(names[0])} } }, run)`
+        : `set llmProvider to "policy" and llmModelName to one of ${list}, without an llmBaseUrl`
+    return [`Agent "${name}" asks for no policy; ${remedy}.`]
+  }
+  if (model !== undefined) return [`Agent "${name}" has the policy "${policy}" and the model "${model}"; leave one out.`]
+  if (names.includes(policy)) return []
+  return [
+    `Agent "${name}" asks for the policy "${policy}", which is not in policies: ${list}.${didYouMean(policy, names)} Correct its name, or add policies.${policy}.`,
   ]
 }
 
@@ -98,12 +106,12 @@ function policyProblems({ settings, model }: PolicyChoice, agents: readonly Agen
 function sharedFolders(planned: readonly PlannedPolicy[]): string[] {
   const byFolder = Map.groupBy(
     planned.filter(({ model }) => model !== null),
-    ({ model }) => model,
+    ({ model }) => realpathSync(model!),
   )
   return [...byFolder].flatMap(([folder, policies]) =>
     policies.length > 1
       ? [
-          `policies.${policies.map(({ name }) => name).join(' and policies.')} are the folder ${folder}; agents that share a model ask for one policy.`,
+          `policies.${policies.map(({ name }) => name).join(' and policies.')} are the folder ${folder}; let their agents ask for one policy, or copy the folder.`,
         ]
       : [],
   )
@@ -114,9 +122,9 @@ export function withPolicies(program: LocalPlan['program'], policies: LocalPlan[
   if (policies[0].name === null) return program
   const trainable = new Map(policies.map((policy) => [policy.name, policy.trainable]))
   const agents = program.agents.map((agent) =>
-    agent.trainable && agent.policy !== undefined
-      ? { ...agent, model: agent.policy, trainable: trainable.get(agent.policy) ?? false }
-      : agent,
+    agent.policy === undefined
+      ? agent
+      : { ...agent, model: agent.policy, trainable: agent.trainable && trainable.get(agent.policy) === true },
   )
   return { ...program, agents }
 }

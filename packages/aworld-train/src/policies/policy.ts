@@ -38,6 +38,8 @@ export interface PolicyPlace {
 /** A kind of policy that our own loop can sample and train, identified by its section of the configuration. */
 export interface PolicyKind {
   readonly extension?: ConfigExtension | undefined
+  /** Whether policies may have one folder. Default: `false`, since a folder has the weights of one. */
+  readonly sharesFolders?: boolean | undefined
   /**
    * Reads its own section. Throws CONFIG_INVALID for settings that it cannot train. `place` is that of the policy among several, which share
    * the engine's threads.

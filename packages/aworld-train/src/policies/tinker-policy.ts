@@ -56,6 +56,8 @@ export const tinkerPolicy: PolicyKind = {
       'engine.simd': 'the service samples and trains',
     },
   },
+  // A folder has the tokenizer alone, and each policy is an adapter of its own.
+  sharesFolders: true,
   choose(config, extension, model, place) {
     const parsed = TinkerSettings.safeParse(extension)
     if (!parsed.success) {

@@ -344,7 +344,12 @@ export type PolicySettings = z.infer<typeof PolicySettings>
 export const LocalConfig = z.strictObject({
   model: PolicyModel.prefault({}).describe('The policy: the model that is trained.'),
   policies: z
-    .record(z.string().min(1), PolicySettings)
+    .record(
+      z
+        .string()
+        .regex(/^[a-z\d][\w.-]{0,127}$/i, 'must be letters, digits, ".", "_" and "-", since its checkpoints are in a folder of that name'),
+      PolicySettings,
+    )
     .default({})
     .describe('Several policies in place of `model`, by the name that agents ask for in `llmModelName`.'),
   models: z
