@@ -1,6 +1,7 @@
 export { groupAdvantages } from './advantage/advantages.ts'
 export { roleAdvantages } from './advantage/role-advantages.ts'
 export { roleReward } from './advantage/role-reward.ts'
+export { allDone } from './attempt/all-done.ts'
 export { createAttemptStates } from './attempt/attempt-states.ts'
 export { InvocationJournal } from './attempt/invocation-journal.ts'
 export { orAborted } from './attempt/or-aborted.ts'

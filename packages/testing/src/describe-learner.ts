@@ -11,6 +11,7 @@ import {
   ppoClipGradient,
   ppoClipLoss,
   type TokenEngine,
+  TrainError,
   type TrainingSample,
   type UpdateRequest,
 } from '@aworld-train/core'
@@ -357,6 +358,21 @@ export function describeLearner(options: DescribeLearnerOptions): void {
       expectNear(await restarted.logprobs(tokenRows, 1), saved)
       await restarted.update(request())
       expectNear(await restarted.logprobs(tokenRows, 1), next)
+    })
+
+    exam('takes a checkpoint over only if the others agree', async () => {
+      const { learner } = await fresh()
+      const { learner: other } = await fresh()
+      const directory = await checkpointFolder()
+      await learner.save(directory)
+      for (const each of [learner, other]) await each.update(request())
+      const before = await learner.logprobs(tokenRows, 1)
+      const refused = learner.load(directory, () => Promise.reject(new TrainError('CHECKPOINT_CORRUPT', 'another cannot be read')))
+      await expect(refused).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', message: 'another cannot be read' })
+      expectNear(await learner.logprobs(tokenRows, 1), before)
+      for (const each of [learner, other]) await each.update(request())
+      const [now, then] = await Promise.all([learner, other].map((each) => each.logprobs(tokenRows, 1)))
+      expectNear(now!, then!)
     })
 
     exam('forgets its moments, and no weights, when its optimiser is reset', async () => {

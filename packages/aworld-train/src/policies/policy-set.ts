@@ -1,5 +1,6 @@
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Learner, type TokenEngine, TrainError, type TrainingSample, type UpdateMetrics } from '@aworld-train/core'
+import { allDone, type Learner, type TokenEngine, TrainError, type TrainingSample, type UpdateMetrics } from '@aworld-train/core'
 import { writeFolderWhole } from '@aworld-train/engines/local'
 import type { Policy } from './policy.ts'
 
@@ -41,53 +42,111 @@ export function createPolicySet(members: readonly [PolicyOfSet, ...PolicyOfSet[]
       })
     },
     async close() {
-      await Promise.all(members.map((member) => member.close()))
+      await allDone(members.map((member) => member.close()))
     },
   }
 }
 
 function createSetLearner(members: readonly PolicyOfSet[], trained: readonly PolicyOfSet[]): Learner {
+  // What failed an update that other policies have made.
+  let failure: unknown
+  const requireWhole = () => {
+    if (failure !== undefined) throw failure
+  }
   return {
     async update(request) {
+      requireWhole()
       const { samples, loss, referenceLogprobs, optimizer } = request
       const parts = byPolicy(
         trained,
         samples.map(({ policy }) => policy),
       )
-      const updated = await Promise.all(
-        parts.map(async ({ member, rows }) => {
-          const pick = <T>(values: readonly T[]): T[] => rows.map((row) => values[row]!)
-          return await member.learner.update({
+      let made = 0
+      const updates = parts.map(async ({ member, rows }) => {
+        const pick = <T>(values: readonly T[]): T[] => rows.map((row) => values[row]!)
+        const metrics = await ofPolicy(
+          member,
+          member.learner.update({
             ...request,
             samples: pick(samples),
             ...(referenceLogprobs && { referenceLogprobs: pick(referenceLogprobs) }),
             loss: loss.kind === 'linear' ? { ...loss, coefficients: pick(loss.coefficients) } : loss,
             optimizer: { ...optimizer, learningRate: optimizer.learningRate * member.rateFactor },
-          })
-        }),
-      )
+          }),
+        )
+        made++
+        return metrics
+      })
+      const updated = await allDone(updates).catch((error) => {
+        if (made > 0) failure = error
+        throw error
+      })
       return combine(samples, parts, updated)
     },
     logprobs: (rows, temperature, policies) => logprobsOf(members, (member) => member.learner, rows, temperature, policies),
     async publish(leastVersion = 0) {
-      // All have one version. A policy that had no sample in a step of a resumed run is behind the others.
-      const publish = (least: number) => Promise.all(trained.map((member) => member.learner.publish(least)))
-      const versions = await publish(leastVersion)
+      requireWhole()
+      const versions = await allDone(trained.map((member) => member.learner.publish(leastVersion)))
+      // All have one version. A policy without a sample in a step that a resumed run repeats is behind the others.
       const newest = Math.max(...versions)
-      return versions.every((version) => version === newest) ? newest : Math.max(...(await publish(newest + 1)))
+      const behind = trained.filter((_, index) => versions[index] !== newest)
+      await allDone(behind.map((member) => member.learner.publish(newest)))
+      return newest
     },
     async save(directory) {
+      requireWhole()
       await writeFolderWhole(directory, async (folder) => {
         for (const member of trained) await member.learner.save(join(folder, member.name))
       })
     },
-    async load(directory) {
-      for (const member of trained) await member.learner.load(join(directory, member.name))
+    async load(directory, agreed) {
+      await checkFolders(directory, trained)
+      // Every policy has read its folder before the first takes it over.
+      const read = trained.map(() => Promise.withResolvers<void>())
+      const all = Promise.all(read.map(({ promise }) => promise)).then(agreed)
+      const loads = trained.map(async (member, index) => {
+        const { resolve, reject } = read[index]!
+        const load = member.learner.load(join(directory, member.name), () => {
+          resolve()
+          return all
+        })
+        await ofPolicy(member, load).catch((error: unknown) => {
+          reject(error)
+          throw error
+        })
+      })
+      await allDone([all, ...loads])
+      failure = undefined
     },
     async resetOptimizer() {
       for (const member of trained) await member.learner.resetOptimizer()
     },
   }
+}
+
+/** What a policy does, with its name in the message of an error. */
+async function ofPolicy<T>({ name }: PolicyOfSet, work: Promise<T>): Promise<T> {
+  return await work.catch((error: unknown) => {
+    if (!(error instanceof TrainError)) throw error
+    const { code, message, details } = error
+    throw new TrainError(code, `Policy "${name}": ${message}`, { cause: error, ...(details && { details }) })
+  })
+}
+
+/** Throws CHECKPOINT_CORRUPT if a checkpoint has the folders of other policies. */
+async function checkFolders(directory: string, trained: readonly PolicyOfSet[]): Promise<void> {
+  const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
+  const folders = new Set(entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])))
+  const names = new Set(trained.map(({ name }) => name))
+  const [missing] = names.difference(folders)
+  const [other] = folders.difference(names)
+  if (missing === undefined && other === undefined) return
+  const what =
+    missing === undefined ? `has the folder "${other}", which is of no policy that is trained` : `lacks the folder of policy "${missing}"`
+  throw new TrainError(
+    'CHECKPOINT_CORRUPT',
+    `Checkpoint ${directory} ${what}; it has to have a folder for each of ${[...names].join(', ')} and no other.`,
+  )
 }
 
 interface Part {
@@ -101,7 +160,7 @@ function byPolicy(members: readonly PolicyOfSet[], policies: readonly string[]):
   const names = members.map(({ name }) => name)
   const other = policies.find((policy) => !names.includes(policy))
   if (other !== undefined) {
-    const message = `A row is of the policy "${other}", which is not among ${names.map((name) => `"${name}"`).join(', ')}; leave it out of the update.`
+    const message = `A row is of the policy "${other}", which is not among ${names.map((name) => `"${name}"`).join(', ')}; leave it out.`
     throw new TrainError('CONFIG_INVALID', message)
   }
   const groups = Map.groupBy(policies.keys(), (row) => policies[row]!)
@@ -124,7 +183,7 @@ async function logprobsOf(
       'Of several policies, logprobs() needs the policy of each row; pass their names as its third argument.',
     )
   const results = new Array<Float32Array>(rows.length)
-  await Promise.all(
+  await allDone(
     byPolicy(members, policies).map(async ({ member, rows: own }) => {
       const logprobs = await modelOf(member)!.logprobs(
         own.map((row) => rows[row]!),

@@ -75,7 +75,11 @@ export interface Learner {
   publish(leastVersion?: number): Promise<number>
   /** Writes weights and optimiser state. The folder appears whole or not at all. */
   save(directory: string): Promise<void>
-  load(directory: string): Promise<void>
+  /**
+   * Reads a checkpoint whole and takes it over once `agreed` resolves, at once without it. If it rejects, weights and optimiser are as
+   * before.
+   */
+  load(directory: string, agreed?: () => Promise<void>): Promise<void>
   /** Resets the optimiser state, as at the start of a phase. */
   resetOptimizer(): Promise<void>
 }

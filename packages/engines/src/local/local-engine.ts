@@ -122,8 +122,9 @@ function createPolicyLearner(pool: Pool, sampler: Sampler, modelDirectory: strin
     const weightVersion = loadedVersion === null ? sampler.weightVersion() + Math.min(updates, 1) : loadedVersion + updates
     await writeCheckpoint(directory, { ...state, weightVersion }, { parameters, modelDirectory })
   }
-  const load = async (directory: string, state: TrainerState): Promise<number> => {
+  const load = async (directory: string, state: TrainerState, agreed?: () => Promise<void>): Promise<number> => {
     const read = await readCheckpoint(directory, parameters)
+    await agreed?.()
     state.parameters.set(read.parameters)
     state.firstMoment.set(read.firstMoment)
     state.secondMoment.set(read.secondMoment)
@@ -150,7 +151,7 @@ function createPolicyLearner(pool: Pool, sampler: Sampler, modelDirectory: strin
       }),
     logprobs: (rows, temperature) => betweenSteps(() => trainer.logprobs(rows, temperature)),
     publish: (leastVersion) => betweenSteps(() => trainer.publish(leastVersion)),
-    load: (directory) => betweenSteps(() => trainer.load(directory)),
+    load: (directory, agreed) => betweenSteps(() => trainer.load(directory, agreed)),
     // Sampling reads a copy of the weights, so it continues while these calls use the trainer's.
     save: (directory) => inTurn(() => trainer.save(directory)),
     resetOptimizer: () => inTurn(() => trainer.resetOptimizer()),

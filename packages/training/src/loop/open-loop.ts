@@ -297,9 +297,9 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
       publish,
       logprobs: (sequences, temperature, policies) => learner.logprobs(sequences, temperature, policies),
       save: (directory) => learner.save(directory),
-      load: (directory) => {
+      load: (directory, agreed) => {
         isAhead = true
-        return learner.load(directory)
+        return learner.load(directory, agreed)
       },
       resetOptimizer: () => learner.resetOptimizer(),
     },

@@ -1,4 +1,12 @@
-import { type Learner, meansByName, type PolicyLoss, type TrainingSample, type UpdateMetrics, updateWithLoss } from '@aworld-train/core'
+import {
+  allDone,
+  type Learner,
+  meansByName,
+  type PolicyLoss,
+  type TrainingSample,
+  type UpdateMetrics,
+  updateWithLoss,
+} from '@aworld-train/core'
 import type { TrainingSettings } from '../config/local-config.ts'
 import { sampleKey } from './training-sample.ts'
 import { truncateRatios } from './truncate-ratios.ts'
@@ -94,12 +102,6 @@ export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
 interface PolicyPart {
   readonly samples: readonly TrainingSample[]
   readonly referenceLogprobs: readonly Float32Array[] | undefined
-}
-
-/** Waits for all work, and then throws its first error, so that nothing is under way after it. */
-async function allDone(work: readonly Promise<void>[]): Promise<void> {
-  const failed = (await Promise.allSettled(work)).find((result) => result.status === 'rejected')
-  if (failed) throw failed.reason
 }
 
 /** Truncates the ratios of a batch. Without staleness every token is of the current weights, and its ratio is 1. */

@@ -28,8 +28,8 @@ export interface LearnerHooks {
   /** Makes sampling use the weights (parameters and their packed form in the arena); resolves to their version. */
   publish(leastVersion?: number): Promise<number>
   save(directory: string, state: TrainerState): Promise<void>
-  /** Reads a checkpoint into the state's views, whole or not at all. Resolves to its step. */
-  load(directory: string, state: TrainerState): Promise<number>
+  /** Reads a checkpoint into the state's views, whole or not at all, once `agreed` resolves. Resolves to its step. */
+  load(directory: string, state: TrainerState, agreed?: () => Promise<void>): Promise<number>
 }
 
 /**
@@ -66,9 +66,9 @@ class PoolLearner implements Learner {
     return this.#inTurn(() => this.#hooks.save(directory, this.#state()))
   }
 
-  load(directory: string): Promise<void> {
+  load(directory: string, agreed?: () => Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
-      this.#step = await this.#hooks.load(directory, this.#state())
+      this.#step = await this.#hooks.load(directory, this.#state(), agreed)
       await this.#pool.run('pack')
     })
   }

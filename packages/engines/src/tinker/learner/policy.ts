@@ -104,7 +104,7 @@ class RemotePolicy implements Learner, PublishedWeights {
     })
   }
 
-  load(directory: string): Promise<void> {
+  load(directory: string, agreed?: () => Promise<void>): Promise<void> {
     return this.#inTurn(() =>
       this.gate.alone(async () => {
         const { path, weightVersion, service } = await readPointer(directory)
@@ -112,7 +112,7 @@ class RemotePolicy implements Learner, PublishedWeights {
           const message = `The weights of ${directory} are at ${service}, and tinker.url is ${this.#options.place.service}; set tinker.url, or TINKER_BASE_URL, to ${service}.`
           throw new TrainError('CONFIG_INVALID', message)
         }
-        await this.#replace(path, true)
+        await this.#replace(path, true, agreed)
         this.#loadedVersion = weightVersion
         this.#updates = 0
         this.#path = null
@@ -283,8 +283,8 @@ class RemotePolicy implements Learner, PublishedWeights {
     throw new TrainError('POLICY_RESPONSE_INVALID', `${this.#options.place.service} answered ${type} without a path; check its version.`)
   }
 
-  /** Weights are loaded by the first request of a model alone, so that loading takes a new one. */
-  async #replace(path: string, optimizer: boolean): Promise<void> {
+  /** Weights are loaded by the first request of a model alone, so that loading takes a new one, which replaces the old once `agreed` resolves. */
+  async #replace(path: string, optimizer: boolean, agreed?: () => Promise<void>): Promise<void> {
     this.#scored.clear()
     const fresh = await this.#options.session.createAdapter()
     try {
@@ -295,6 +295,12 @@ class RemotePolicy implements Learner, PublishedWeights {
       // A service that cannot be asked, or has no room, says nothing of the weights.
       const isLost = !(cause instanceof TrainError) || cause.code === 'POLICY_FAILED' || cause.code === 'POLICY_WORKER_DIED'
       throw isLost ? new TrainError('CHECKPOINT_CORRUPT', message, { cause }) : cause
+    }
+    try {
+      await agreed?.()
+    } catch (error) {
+      await fresh.unload().catch(() => {})
+      throw error
     }
     await this.#remote.unload().catch(() => {})
     this.#remote = fresh
