@@ -6,6 +6,8 @@ import type { AttemptResult } from './run-attempt.ts'
 export interface RolloutTally {
   attempt(result: AttemptResult): void
   superseded(trajectories: readonly Trajectory[]): void
+  /** Those of one policy, or all. */
+  supersededTokens(policy?: string): number
   retry(): void
   loss(): void
   finished(episode: Episode): void
@@ -14,6 +16,7 @@ export interface RolloutTally {
 
 export function createRolloutTally(): RolloutTally {
   const ends: Partial<Record<StopReason, number>> = {}
+  const superseded = new Map<string, number>()
   const count = {
     finished: 0,
     toolCalls: 0,
@@ -22,8 +25,9 @@ export function createRolloutTally(): RolloutTally {
     functionCalls: 0,
     retries: 0,
     lostAttempts: 0,
-    supersededTokens: 0,
   }
+  const supersededTokens = (policy?: string) =>
+    policy === undefined ? Array.from(superseded.values()).reduce((sum, tokens) => sum + tokens, 0) : (superseded.get(policy) ?? 0)
   return {
     attempt({ toolCalls, toolErrors, functionCalls, trajectories }) {
       count.toolCalls += toolCalls.length
@@ -32,8 +36,10 @@ export function createRolloutTally(): RolloutTally {
       count.functionCalls += functionCalls
     },
     superseded(trajectories) {
-      count.supersededTokens += sampledTokens(trajectories)
+      for (const trajectory of trajectories)
+        superseded.set(trajectory.policy, supersededTokens(trajectory.policy) + sampledTokens([trajectory]))
     },
+    supersededTokens,
     retry() {
       count.retries++
     },
@@ -44,7 +50,7 @@ export function createRolloutTally(): RolloutTally {
       count.finished++
       ends[stopReason] = (ends[stopReason] ?? 0) + 1
     },
-    counts: () => ({ ...count, episodesByStopReason: { ...ends } }),
+    counts: () => ({ ...count, supersededTokens: supersededTokens(), episodesByStopReason: { ...ends } }),
   }
 }
 

@@ -79,7 +79,7 @@ export interface RunningAttempt extends AttemptName {
 export interface InProcessRolloutRunner extends RolloutRunner {
   counts(): RolloutCounts
   slots(): number
-  supersededTokens(): number
+  supersededTokens(policy?: string): number
   /** The attempt that has run longest; `null` where none runs. */
   oldest(): RunningAttempt | null
   /** Its rollouts without a result. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AgentProgram, type Message, type RewardOutput, type RolloutContext, TrainError } from '@aworld-train/core'
+import { type AgentProgram, type Message, type RewardOutput, type RolloutContext, TrainError, type Trajectory } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { memoryEnvironment } from './testing/memory-environment.ts'
 import { memoryStore } from './testing/memory-store.ts'
@@ -259,7 +259,8 @@ test('a retryable failure gets a new attempt; the old one keeps its turns, witho
     [1, 1],
   ])
   expect(runner.counts()).toMatchObject({ retries: 1, finished: 1, supersededTokens: 3 })
-  expect(runner.supersededTokens()).toBe(3)
+  const [{ policy }] = episode.trajectories as [Trajectory]
+  expect([runner.supersededTokens(), runner.supersededTokens(policy), runner.supersededTokens('another')]).toEqual([3, 3, 0])
   expect(events.map(({ type }) => type)).toEqual(['rollout-start', 'warning-raised', 'rollout-end'])
 })
 

@@ -111,8 +111,8 @@ class CoordinatedRunner implements InProcessRolloutRunner {
     return Math.min(this.#concurrency, slots)
   }
 
-  supersededTokens(): number {
-    return this.#tally.counts().supersededTokens
+  supersededTokens(policy?: string): number {
+    return this.#tally.supersededTokens(policy)
   }
 
   counts(): RolloutCounts {

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { RunEvent, RunReport } from '@aworld-train/core'
 import { keepTokenizer, type OwnedRunStore } from '@aworld-train/store'
 import {
@@ -119,7 +120,17 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       model: stage.policy.members ? null : models[0]!,
       checkpoint: result.lastCheckpoint,
       ...(stage.policy.members && {
-        policies: Object.fromEntries(plan.policies.map(({ name, trainable }, index) => [name!, { model: models[index]!, trainable }])),
+        policies: Object.fromEntries(
+          plan.policies.map(({ name, trainable }, index) => [
+            name!,
+            {
+              model: models[index]!,
+              trainable,
+              checkpoint: trainable && result.lastCheckpoint !== null ? join(result.lastCheckpoint, name!) : null,
+              ledger: result.policies[name!]!,
+            },
+          ]),
+        ),
       }),
       status,
       engine: engine.name,

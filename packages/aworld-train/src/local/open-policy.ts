@@ -119,6 +119,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
   const { learner, ...loop } = createOpenLoop({
     learner: stage.policy.learner,
     engine,
+    policies: stage.policy.members,
     gateway: stage.gateway,
     runner: stage.runner,
     store,

@@ -8,6 +8,6 @@ export interface RolloutRunner {
   runAll(requests: readonly RolloutRequest[], signal: AbortSignal): Promise<Episode[]>
   /** Number of rollouts that may run at once now, on all present workers. */
   slots?(): number
-  /** Tokens sampled since the start in attempts that a new attempt replaced. No episode has them. */
-  supersededTokens?(): number
+  /** Tokens sampled since the start in attempts that a new attempt replaced, by one policy or by all. No episode has them. */
+  supersededTokens?(policy?: string): number
 }

@@ -3,7 +3,7 @@ import type { Message } from '../protocol/message.ts'
 import type { FailureCount } from '../protocol/report.ts'
 import type { RunEvent } from '../protocol/run-event.ts'
 import type { RunManifest } from '../protocol/run-manifest.ts'
-import type { AgentTokens, TokenLedger, UntrainedReason } from '../protocol/token-ledger.ts'
+import type { AgentTokens, LedgerSummary, UntrainedReason } from '../protocol/token-ledger.ts'
 import type { WeightVersionSpan } from '../protocol/tokens.ts'
 import type { FinishReason } from '../protocol/turn.ts'
 import type { AttemptRow, RolloutQuery, RolloutRow, RolloutWaits, RunHealth, RunRolloutStatus, StepSample } from './run-records.ts'
@@ -89,9 +89,6 @@ export interface StepSummary extends RewardMeasure {
   readonly attempts: number
 }
 
-/** Account of every sampled token, counted from the rollouts and from the samples of the trained steps. */
-export type LedgerSummary = Omit<TokenLedger, 'version' | 'withVariance'>
-
 export interface RunSummary {
   readonly kind: RunManifest['kind']
   readonly name: string
@@ -115,6 +112,7 @@ export interface RunSummary {
   readonly cost: number
   readonly steps: readonly StepSummary[]
   readonly evaluations: readonly EvaluationSummary[]
+  /** Counted from the rollouts and from the samples of the trained steps. */
   readonly ledger: LedgerSummary
   /** Account of the tokens of each agent: of the trained steps while the run is under way, of all once it has ended. */
   readonly agents: Readonly<Record<string, AgentTokens>>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Sampling } from './sampling.ts'
-import { AgentTokens, TokenLedger } from './token-ledger.ts'
+import { AgentTokens, LedgerSummary, TokenLedger } from './token-ledger.ts'
 import { TokenReport } from './token-report.ts'
 
 /** Rollouts that failed for one reason: their number, and the first of them. */
@@ -66,7 +66,12 @@ export const RunReport = z.strictObject({
   kind: z.literal('training').default('training'),
   ...weights,
   /** The policies by name, if there are several; `model` is `null` then, and the checkpoint has a folder for each that is trained. */
-  policies: z.record(z.string(), z.strictObject({ model: z.string(), trainable: z.boolean() })).optional(),
+  policies: z
+    .record(
+      z.string(),
+      z.strictObject({ model: z.string(), trainable: z.boolean(), checkpoint: z.string().nullable(), ledger: LedgerSummary }),
+    )
+    .optional(),
   run: z.string(),
   path: z.string(),
   status: z.enum(['finished', 'stopped', 'failed']),

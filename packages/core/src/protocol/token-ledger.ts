@@ -40,6 +40,10 @@ export const TokenLedger = z.strictObject({
 })
 export type TokenLedger = z.infer<typeof TokenLedger>
 
+/** Account of every sampled token of a run or of one of its policies. */
+export const LedgerSummary = TokenLedger.omit({ version: true, withVariance: true })
+export type LedgerSummary = z.infer<typeof LedgerSummary>
+
 /** The sampled tokens of one agent. Tokens of attempts without a result are only in `sampled`. */
 export const AgentTokens = z.strictObject({
   sampled: z.int().min(0),

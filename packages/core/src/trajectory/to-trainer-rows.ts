@@ -163,9 +163,10 @@ export function toTrainerRows(episode: Episode, options: TrainerRowOptions): Tra
 }
 
 function everything(episode: Episode, reason: UntrainedReason): Pick<TrainerRowAssembly, 'omitted' | 'omittedTurns' | 'sampled'> {
-  const omittedTurns = episode.trajectories.map(({ id, agent, turns }) => ({
+  const omittedTurns = episode.trajectories.map(({ id, agent, policy, turns }) => ({
     agent,
     trajectory: id,
+    policy,
     reason,
     turns: turns.map(({ index }) => index),
     tokens: turns.reduce((sum, { completionTokenIds }) => sum + completionTokenIds.length, 0),

@@ -222,7 +222,9 @@ describe("calls beside an agent's work", () => {
     const { samples, untrained, untrainedTurns, sampled } = toTrainingSamples(episode)
     expect(samples.map(({ provenance }) => provenance.turns)).toEqual([[1, 2]])
     expect(untrained).toEqual({ 'side-call': 4 })
-    expect(untrainedTurns).toEqual([{ agent: 'agent', trajectory: 'agent', turns: [0, 3], tokens: 4, reason: 'side-call' }])
+    expect(untrainedTurns).toEqual([
+      { agent: 'agent', trajectory: 'agent', policy: 'local', turns: [0, 3], tokens: 4, reason: 'side-call' },
+    ])
     expect(sampled).toBe(8)
   })
 

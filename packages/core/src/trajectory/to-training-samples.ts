@@ -39,6 +39,7 @@ export interface UntrainedTurns {
   readonly agent: string
   /** Id of the invocation. */
   readonly trajectory: string
+  readonly policy: string
   /** Indices of those turns that have tokens. */
   readonly turns: readonly number[]
   readonly tokens: number
@@ -77,10 +78,10 @@ export function toTrainingSamples(episode: Episode, options: TrainingSampleOptio
   return { samples, untrained, untrainedTurns: left, sampled }
 }
 
-function leave(left: UntrainedTurns[], { id, agent }: Trajectory, all: readonly Turn[], reason: UntrainedReason): void {
+function leave(left: UntrainedTurns[], { id, agent, policy }: Trajectory, all: readonly Turn[], reason: UntrainedReason): void {
   const turns = all.filter(({ completionTokenIds }) => completionTokenIds.length > 0)
   const tokens = turns.reduce((sum, { completionTokenIds }) => sum + completionTokenIds.length, 0)
-  if (tokens > 0) left.push({ agent, trajectory: id, turns: turns.map(({ index }) => index), tokens, reason })
+  if (tokens > 0) left.push({ agent, trajectory: id, policy, turns: turns.map(({ index }) => index), tokens, reason })
 }
 
 /** Whether the turns of an invocation may be trained; those of other policies are not if `policy` names one. */

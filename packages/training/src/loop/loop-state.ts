@@ -1,10 +1,10 @@
-import { createLedger, type Episode, type EvaluationResult, type LedgerAccumulator, type TokenLedger } from '@aworld-train/core'
+import type { Episode, EvaluationResult } from '@aworld-train/core'
 import type { DurationSum } from './rollout-clock.ts'
+import { type Ledgers, type Samplers, TokenAccounts } from './token-accounts.ts'
 
 /** The state of a run beside its steps. It is saved under its step, before that step is committed. */
-export interface SavedLoopState {
+export interface SavedLoopState extends Ledgers {
   readonly version: 1
-  readonly ledger: TokenLedger
   readonly rollouts: number
   readonly episodesByStopReason: Readonly<Record<string, number>>
   readonly evaluations: Readonly<Record<string, EvaluationResult>>
@@ -16,37 +16,29 @@ export interface SavedLoopState {
 
 /** The accounts of a running process. */
 export interface LoopState {
-  readonly ledger: LedgerAccumulator
+  readonly tokens: TokenAccounts
   readonly evaluations: Record<string, EvaluationResult>
   readonly phasesMs: Record<string, number>
   best: SavedLoopState['best']
   durations: SavedLoopState['durations']
-  trainedTokens: number
-  /** Counts recorded tokens that an earlier process sampled. The sampler of this process has not counted them. */
-  recordedTokens: number
   addEpisodes(episodes: readonly Episode[]): void
   /** Adds the time that `work` takes to a phase. */
   timed<T>(phase: string, work: () => Promise<T>): Promise<T>
-  /**
-   * `sampledSinceStart` is the sampler's count in this process. `null` means that part of it is in no account yet; only accounted tokens
-   * count then.
-   */
-  toSaved(sampledSinceStart: number | null): SavedLoopState
+  /** With `isComplete` false, part of what was sampled is in no account yet. */
+  toSaved(isComplete: boolean): SavedLoopState
 }
 
-export function createLoopState(saved: SavedLoopState | null): LoopState {
+export function createLoopState(saved: SavedLoopState | null, samplers: Samplers): LoopState {
   const episodesByStopReason: Record<string, number> = { ...saved?.episodesByStopReason }
   let rollouts = saved?.rollouts ?? 0
   const phasesMs: Record<string, number> = { ...saved?.phasesMs }
-  const ledger = createLedger(saved?.ledger)
+  const tokens = new TokenAccounts(samplers, saved)
   const state: LoopState = {
-    ledger,
+    tokens,
     evaluations: { ...saved?.evaluations },
     phasesMs,
     best: saved?.best ?? null,
     durations: saved?.durations ?? null,
-    trainedTokens: saved?.ledger.trained ?? 0,
-    recordedTokens: saved?.ledger.sampled ?? 0,
     addEpisodes(episodes) {
       rollouts += episodes.length
       for (const { stopReason } of episodes) episodesByStopReason[stopReason] = (episodesByStopReason[stopReason] ?? 0) + 1
@@ -59,12 +51,9 @@ export function createLoopState(saved: SavedLoopState | null): LoopState {
         phasesMs[phase] = (phasesMs[phase] ?? 0) + performance.now() - startedAt
       }
     },
-    toSaved: (sampledSinceStart) => ({
+    toSaved: (isComplete) => ({
       version: 1,
-      ledger: ledger.toLedger({
-        sampled: sampledSinceStart === null ? state.trainedTokens + ledger.untrained() : state.recordedTokens + sampledSinceStart,
-        trained: state.trainedTokens,
-      }),
+      ...tokens.toLedgers(isComplete),
       rollouts,
       episodesByStopReason: { ...episodesByStopReason },
       evaluations: { ...state.evaluations },

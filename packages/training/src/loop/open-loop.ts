@@ -5,6 +5,7 @@ import {
   isFailed,
   isInfrastructureFailure,
   isUnscored,
+  maskedTokens,
   type PolicyLearner,
   type PolicyLossRequest,
   type RolloutRequest,
@@ -12,7 +13,6 @@ import {
   type TrainingTask,
   toEndedRollout,
   toTrainingSamples,
-  totalCount,
   type UpdateMetrics,
   type UpdateRequest,
   updateWithLoss,
@@ -24,7 +24,7 @@ import { toLimits } from './group-requests.ts'
 import { sampledTokensOf } from './loop-state.ts'
 import { runEvaluation } from './run-evaluation.ts'
 import { createRunRecord, type RunRecordOptions } from './run-record.ts'
-import { createSelectedSamples } from './selected-samples.ts'
+import { createSelectedSamples, type SelectedTokens } from './selected-samples.ts'
 import type { SelfDrivenResult } from './self-driven-options.ts'
 import { type BatchRow, rowsOf, rowsOfUntrained, toStepSamples } from './step-samples.ts'
 import { sampleKey } from './training-sample.ts'
@@ -184,8 +184,9 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   function countGivenUp(requests: readonly RolloutRequest[]): void {
     const episodes = requests.flatMap(({ key }) => store.episode(key) ?? [])
     for (const episode of episodes) {
-      state.recordedTokens += sampledTokensOf(episode)
-      state.ledger.merge(toTrainingSamples(episode, { truncatedSampling: 'accept' }).untrained)
+      state.tokens.addRecorded(episode)
+      const { untrainedTurns } = toTrainingSamples(episode, { truncatedSampling: 'accept' })
+      state.tokens.addRows(rowsOfUntrained(episode.rollout, untrainedTurns))
     }
     state.addEpisodes(episodes)
   }
@@ -198,12 +199,13 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
       const rewards = assemblies.flatMap(({ samples: [first] }) => (first ? [first.reward] : []))
       const withVariance = new Set(rewards).size > 1
       for (const [i, { samples, untrained, untrainedTurns, sampled: tokens }] of assemblies.entries()) {
-        openStep.rows.push(...rowsOfUntrained(episodes[indices[i]!]!.rollout, untrainedTurns))
+        const rows = rowsOfUntrained(episodes[indices[i]!]!.rollout, untrainedTurns)
+        openStep.rows.push(...rows)
         selectedSamples.hand(samples, withVariance)
         if (isRepeated) continue
-        state.ledger.merge(untrained)
-        state.ledger.add('unselected-by-trainer', tokens - totalCount(untrained))
-        if (withVariance) state.ledger.addVarianceGroup({ sampled: tokens - (untrained['frozen-policy'] ?? 0), trained: 0 })
+        state.tokens.addRows(rows)
+        for (const sample of samples) state.tokens.addUntrained(sample.policy, maskedTokens(sample), 'unselected-by-trainer')
+        if (withVariance) state.tokens.addVarianceGroup({ sampled: tokens - (untrained['frozen-policy'] ?? 0), trained: 0 })
       }
     }
   }
@@ -232,22 +234,31 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     isAhead = true
     const startedAt = performance.now()
     const metrics = await state.timed('update', () => (hasOwnLoss(request) ? updateWithLoss(learner, request) : learner.update(request)))
-    const { tokens, withVariance, others, samples } = selectedSamples.take(request.samples)
-    openStep.rows.push(...rowsOf(samples))
+    const parts = Map.groupBy(request.samples, ({ policy: name }) => name)
+    for (const [name, own] of parts) {
+      const selected = selectedSamples.take(own)
+      // Of several policies, the learner counts all tokens as one.
+      const trainedTokens = parts.size === 1 ? metrics.trainedTokens : own.reduce((sum, sample) => sum + maskedTokens(sample), 0)
+      countTrained(openStep, name, trainedTokens, selected)
+    }
     for (const [i, row] of metrics.logprobs?.entries() ?? []) {
       const key = sampleKey(request.samples[i]!)
       if (!openStep.logprobs.has(key)) openStep.logprobs.set(key, row)
     }
     openStep.updateMs += performance.now() - startedAt
     openStep.updates.push(metrics)
-    openStep.trainedTokens += metrics.trainedTokens - others
-    for (const { provenance } of samples) if (!trained.has(provenance.rollout)) openStep.rollouts.add(provenance.rollout)
-    if (openStep.step > committed) {
-      state.trainedTokens += metrics.trainedTokens - others
-      state.ledger.add('unselected-by-trainer', -tokens)
-      state.ledger.addVarianceGroup({ sampled: 0, trained: withVariance })
-    }
     return metrics
+  }
+
+  function countTrained(openStep: OpenStep, name: string, trainedTokens: number, selected: SelectedTokens): void {
+    const { tokens, withVariance, others, samples } = selected
+    openStep.rows.push(...rowsOf(samples))
+    openStep.trainedTokens += trainedTokens - others
+    for (const { provenance } of samples) if (!trained.has(provenance.rollout)) openStep.rollouts.add(provenance.rollout)
+    if (openStep.step <= committed) return
+    state.tokens.addTrained(name, trainedTokens - others)
+    state.tokens.addUntrained(name, -tokens, 'unselected-by-trainer')
+    state.tokens.addVarianceGroup({ sampled: 0, trained: withVariance })
   }
 
   /** Ends the step, with all its rollouts. */

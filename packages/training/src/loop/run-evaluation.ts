@@ -9,7 +9,6 @@ import {
   requireResults,
   summarizeEvaluation,
 } from './evaluate.ts'
-import { sampledTokensOf } from './loop-state.ts'
 import type { RunRecord } from './run-record.ts'
 
 export interface RunEvaluationContext {
@@ -28,7 +27,7 @@ export async function runEvaluation(
   emit({ type: 'evaluation-start', at: Date.now(), name: plan.name, rollouts: requests.length })
   const episodes = await state.timed('evaluation', () => record.rollOut(requests))
   requireOutcome(plan.name, episodes)
-  for (const episode of episodes) state.ledger.add('evaluation', sampledTokensOf(episode))
+  for (const episode of episodes) state.tokens.addEpisode(episode, 'evaluation')
   const difference = await state.timed('check', () => check(episodes))
   const result = summarizeEvaluation(plan, episodes)
   const metrics = evaluationMetrics(result)

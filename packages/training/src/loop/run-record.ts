@@ -13,12 +13,12 @@ import {
   toEndedRollout,
 } from '@aworld-train/core'
 import { type Checkpoints, createCheckpoints } from './checkpoints.ts'
-import { createLoopState, type LoopState, type SavedLoopState, sampledTokensOf } from './loop-state.ts'
+import { createLoopState, type LoopState, type SavedLoopState } from './loop-state.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
 
 export type RunRecordOptions = Pick<
   SelfDrivenOptions,
-  'learner' | 'engine' | 'gateway' | 'runner' | 'store' | 'config' | 'signal' | 'onEvent' | 'policy'
+  'learner' | 'engine' | 'policies' | 'gateway' | 'runner' | 'store' | 'config' | 'signal' | 'onEvent' | 'policy'
 >
 
 /** The data that commits a step once its updates are made and its weights published. */
@@ -80,16 +80,20 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     if (!warned.has(code)) warn(code, message)
   }
   const checkpoints = createCheckpoints({ learner, store, warn })
-  const sampledAtStart = engine.sampledTokens()
   const committed = store.steps().at(-1)?.step ?? 0
   const resumed = loadState(committed)
-  const state = createLoopState(resumed)
-  let superseded = runner.supersededTokens?.() ?? 0
-  /** Keys of rollouts that were started and are not counted, each with the tokens that an earlier process sampled for its episode. */
-  const started = new Map<string, number>()
+  const policy = options.policy ?? engine.name
+  const state = createLoopState(resumed, options.policies ?? new Map([[policy, { engine }]]))
+  /** One policy alone has the tokens of all. */
+  const supersededTokens = () =>
+    new Map(state.tokens.policies.map((name) => [name, runner.supersededTokens?.(options.policies && name) ?? 0]))
+  let superseded: ReadonlyMap<string, number> = supersededTokens()
+  /** Keys of rollouts that were started and are not counted. */
+  const started = new Set<string>()
+  /** Keys of started rollouts whose episodes an earlier process sampled. */
   const earlier = new Set<string>()
   let lastStep = committed
-  let saved = resumed ?? state.toSaved(0)
+  let saved = resumed ?? state.toSaved(true)
 
   function loadState(step: number): SavedLoopState | null {
     const found = store.getState(stateKey(step)) as SavedLoopState | null | undefined
@@ -100,18 +104,18 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
 
   /** While rollouts run, the sampler's count for them is in no account yet. */
   function accounts(): SavedLoopState {
-    const total = runner.supersededTokens?.() ?? 0
-    state.ledger.add('superseded-attempt', total - superseded)
+    const total = supersededTokens()
+    for (const [name, tokens] of total) state.tokens.addUntrained(name, tokens - superseded.get(name)!, 'superseded-attempt')
     superseded = total
-    return state.toSaved(started.size > 0 ? null : engine.sampledTokens() - sampledAtStart)
+    return state.toSaved(started.size === 0)
   }
 
   function countStopped(): void {
-    for (const [key, recordedTokens] of started) {
+    for (const key of started) {
       const episode = store.episode(key)
       if (!episode) continue
-      state.recordedTokens += recordedTokens
-      state.ledger.add('in-flight', sampledTokensOf(episode))
+      if (earlier.has(key)) state.tokens.addRecorded(episode)
+      state.tokens.addEpisode(episode, 'in-flight')
     }
     started.clear()
     saved = accounts()
@@ -126,17 +130,13 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   function add(requests: readonly RolloutRequest[]): void {
     for (const { key } of requests) {
       const episode = store.episode(key)
-      const hasOutcome = episode !== null && !isInfrastructureFailure(episode)
-      if (hasOutcome) earlier.add(key)
-      started.set(key, hasOutcome ? sampledTokensOf(episode) : 0)
+      if (episode !== null && !isInfrastructureFailure(episode)) earlier.add(key)
+      started.add(key)
     }
   }
 
   function count(episodes: readonly Episode[]): void {
-    for (const { rollout } of episodes) {
-      state.recordedTokens += started.get(rollout) ?? 0
-      started.delete(rollout)
-    }
+    for (const episode of episodes) if (started.delete(episode.rollout) && earlier.has(episode.rollout)) state.tokens.addRecorded(episode)
     state.addEpisodes(episodes)
   }
 
@@ -203,7 +203,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   }
 
   function result(status: SelfDrivenResult['status']): SelfDrivenResult {
-    const { evaluations, ledger, rollouts, episodesByStopReason, best } = status === 'finished' ? accounts() : saved
+    const { evaluations, ledger, policies, rollouts, episodesByStopReason, best } = status === 'finished' ? accounts() : saved
     return {
       status,
       steps: lastStep,
@@ -217,6 +217,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
         return reward === undefined ? [] : [{ step, reward, metrics: { ...metrics } }]
       }),
       ledger,
+      policies,
       episodesByStopReason,
       rollouts,
       checkpoints: [...checkpoints.keptPaths(), ...(best ? [best.checkpoint] : [])],
@@ -226,7 +227,6 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     }
   }
 
-  const policy = options.policy ?? engine.name
   return {
     committed,
     policy,

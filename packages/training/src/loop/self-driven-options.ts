@@ -2,6 +2,7 @@ import type {
   EpisodeReader,
   EvaluationResult,
   Learner,
+  LedgerSummary,
   PolicyGateway,
   PolicyLoss,
   RolloutRunner,
@@ -13,6 +14,7 @@ import type {
   TrainingTask,
 } from '@aworld-train/core'
 import type { LocalConfig } from '../config/local-config.ts'
+import type { Samplers } from './token-accounts.ts'
 
 export interface EvaluationTasks {
   /** Held-out tasks, evaluated before the first and after the last step with the same sampling. */
@@ -29,7 +31,7 @@ export interface SelfDrivenOptions {
   readonly loss?: PolicyLoss | null | undefined
   readonly engine: Pick<TokenEngine, 'name' | 'model' | 'sampledTokens' | 'weightVersion'>
   /** The policies that `engine` is made of, by name, if there are several. */
-  readonly policies?: ReadonlyMap<string, { readonly engine: Pick<TokenEngine, 'sampledTokens'> }> | undefined
+  readonly policies?: Samplers | undefined
   /** Paused while weights are published. Left out if the engine swaps weights by itself. */
   readonly gateway?: Pick<PolicyGateway, 'pause' | 'resume'> | undefined
   readonly runner: RolloutRunner
@@ -60,6 +62,8 @@ export interface SelfDrivenResult {
   readonly curve: RunReport['curve']
   /** The ledger at the end or, if an error ended the run, at the last commit. */
   readonly ledger: TokenLedger
+  /** The ledgers of the policies by name, whose sum is `ledger`. */
+  readonly policies: Readonly<Record<string, LedgerSummary>>
   readonly episodesByStopReason: Readonly<Record<string, number>>
   readonly rollouts: number
   /** Paths inside the run. */

@@ -3,6 +3,7 @@ import { sampleKey } from './training-sample.ts'
 
 /** A row of a batch before its step has trained it. */
 export interface BatchRow extends Omit<StepSample, 'step' | 'trainerLogprobs'> {
+  readonly policy: string
   /** `null` if its tokens never became a sample. */
   readonly sample: TrainingSample | null
 }
@@ -11,7 +12,7 @@ export interface BatchRow extends Omit<StepSample, 'step' | 'trainerLogprobs'> {
 export function rowsOf(samples: readonly TrainingSample[], reason: BatchRow['reason'] = null): BatchRow[] {
   const seen = new Set<string>()
   return samples.map((sample) => {
-    const { agent, trajectory, advantage, provenance } = sample
+    const { agent, trajectory, policy, advantage, provenance } = sample
     const { rollout } = provenance
     // A turn that an earlier sample trains has mask 0 in this one.
     const turns = provenance.turns.filter((turn) => {
@@ -19,7 +20,7 @@ export function rowsOf(samples: readonly TrainingSample[], reason: BatchRow['rea
       return !seen.has(name) && seen.add(name)
     })
     const tokens = maskedTokens(sample)
-    return { rollout, agent, trajectory, turns, tokens, advantage: reason === null ? advantage : null, reason, sample }
+    return { rollout, agent, trajectory, policy, turns, tokens, advantage: reason === null ? advantage : null, reason, sample }
   })
 }
 
@@ -34,5 +35,9 @@ export function toStepSamples(
   rows: readonly BatchRow[],
   logprobs: ReadonlyMap<string, Float32Array> = new Map(),
 ): StepSample[] {
-  return rows.map(({ sample, ...row }) => ({ ...row, step, trainerLogprobs: (sample && logprobs.get(sampleKey(sample))) ?? null }))
+  return rows.map(({ sample, policy: _, ...row }) => ({
+    ...row,
+    step,
+    trainerLogprobs: (sample && logprobs.get(sampleKey(sample))) ?? null,
+  }))
 }

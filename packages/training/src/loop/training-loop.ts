@@ -104,9 +104,9 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     const rolledOutAt = performance.now()
     const batch = await state.timed('batch', async () => assembleBatch(episodeGroups, training))
     record.count(episodeGroups.flat())
-    state.ledger.merge(batch.untrained)
+    state.tokens.addRows(batch.rows)
     await giveUpIfEmpty(step, taken)
-    state.ledger.addVarianceGroup(batch.withVariance)
+    state.tokens.addVarianceGroup(batch.withVariance)
     const samples = batch.groups.flat()
     const difference = await state.timed('check', () => checkSampled(samples))
     const learningRate = learningRateAt(step, steps, training)
@@ -118,7 +118,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       warn('BATCH_WITHOUT_GRADIENT', `Step ${step} trained nothing: every derivative of its loss is 0.`)
     else if (batch.metrics.groupsOfOne > 0) warn('GROUP_OF_ONE', groupsOfOne(step, batch, episodeGroups.flat()))
     if (batch.metrics.groupsWithVariance < (training.teachingPrompts ?? 0)) warnOnce('STEP_NOT_FILLED', notFilled(step, batch, training))
-    state.trainedTokens += updated?.trainedTokens ?? 0
+    for (const [name, { trainedTokens }] of updated?.byPolicy ?? []) state.tokens.addTrained(name, trainedTokens)
     const weightVersion = updated ? await state.timed('publish', record.publish) : engine.weightVersion()
     groups.clock.train(episodeGroups.flat().map(({ timing }) => timing))
     const metrics = {
