@@ -51,13 +51,15 @@ function Text({ text }: { text: string }) {
 
 const Shot = ({ src }: { src: string }) => <img class="shot" src={src} alt="returned by the tool" />
 
+type Vocabulary = Readonly<Record<number, string>>
+
 const stripBins = 120
 /** Surprise along a completion, as a link to its tokens. */
-function Strip({ trace, turn, place, href }: { trace: RolloutTrace; turn: TurnTrace; place: number; href: string }) {
+function Strip({ vocabulary, turn, place, href }: { vocabulary: Vocabulary; turn: TurnTrace; place: number; href: string }) {
   return (
     <a class="strip" href={href} aria-label={`Tokens of turn ${place + 1}`}>
       {leastOfBins(turn.logprobs, stripBins).map(({ start, value }) => (
-        <i key={start} title={`${visible(trace.vocabulary[turn.completionIds[start]!] ?? '')}  ${probability(value)}`}>
+        <i key={start} title={`${visible(vocabulary[turn.completionIds[start]!] ?? '')}  ${probability(value)}`}>
           <i class={`p${surprise(value)}`} style={{ height: `${Math.min(100, 12 + 40 * -value)}%` }} />
         </i>
       ))}
@@ -196,7 +198,7 @@ export function Talk({ trace, invocation, chosen, choose }: TalkProps) {
               })}
               {turn.logprobs.length > 0 && (
                 <Strip
-                  trace={trace}
+                  vocabulary={trace.vocabularies[invocation.policy] ?? {}}
                   turn={turn}
                   place={place}
                   href={hrefs.tokens(trace.row.key, {

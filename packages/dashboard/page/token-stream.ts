@@ -24,7 +24,7 @@ export function tokensOf(trace: RolloutTrace, invocation: InvocationTrace): read
   const cached = streams.get(invocation)
   if (cached) return cached
   const tokens: Token[] = []
-  const text = (id: number) => trace.vocabulary[id] ?? `⟨${id}⟩`
+  const text = (id: number) => trace.vocabularies[invocation.policy]?.[id] ?? `⟨${id}⟩`
   invocation.turns.forEach((turn, index) => {
     turn.promptIds.forEach((id, at) => {
       tokens.push({

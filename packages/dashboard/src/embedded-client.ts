@@ -1,6 +1,7 @@
 import type { RolloutTrace, RunClient } from '@aworld-train/core'
 import type { ExportedRows, ExportedRun, ExportedTraces } from './export-data.ts'
 import { toPage } from './matches-query.ts'
+import { vocabulariesOf } from './vocabularies.ts'
 
 /** Reads the text of a part by its number. */
 export type ReadPart = (part: number) => string
@@ -33,17 +34,14 @@ export function createEmbeddedClient(run: ExportedRun, readPart: ReadPart): RunC
       }
     },
     async rollout(key) {
-      const { rows, tasks, parts, vocabulary } = await lists()
+      const { rows, tasks, parts, vocabularies } = await lists()
       const index = rows.findIndex((row) => row.key === key)
       const number = parts[index]
       if (number === undefined || number === null) return null
       const trace = (await part<ExportedTraces>(number))[key]
       if (!trace) return null
-      const texts: Record<number, string> = {}
-      for (const { turns } of trace.invocations)
-        for (const { promptIds, completionIds } of turns)
-          for (const id of [...promptIds, ...completionIds]) if (vocabulary[id] !== undefined) texts[id] = vocabulary[id]
-      return { row: rows[index]!, task: tasks[rows[index]!.taskId] ?? null, ...trace, vocabulary: texts } satisfies RolloutTrace
+      const texts = vocabulariesOf(trace.invocations, (policy, id) => vocabularies[policy]?.[id])
+      return { row: rows[index]!, task: tasks[rows[index]!.taskId] ?? null, ...trace, vocabularies: texts } satisfies RolloutTrace
     },
     async health(after) {
       const { samples, workers } = (await lists()).health

@@ -1,4 +1,5 @@
 import type { RolloutRow, RolloutTrace, RunHealth, RunListing, RunSummary, SampleSummary, TaskSummary } from '@aworld-train/core'
+import type { Vocabularies } from './vocabularies.ts'
 
 /** Data of each run that an exported file loads at once. The rest is in parts, which are opened when needed. */
 export interface ExportedRun {
@@ -17,11 +18,11 @@ export interface ExportedRows {
   readonly parts: readonly (number | null)[]
   readonly health: RunHealth
   /** Text of every token id in the traces. */
-  readonly vocabulary: Readonly<Record<number, string>>
+  readonly vocabularies: Vocabularies
 }
 
 /** A trace without the data that the lists have. */
-export type ExportedTrace = Omit<RolloutTrace, 'row' | 'task' | 'vocabulary'>
+export type ExportedTrace = Omit<RolloutTrace, 'row' | 'task' | 'vocabularies'>
 
 /** Traces by the key of their rollout, which are one part. */
 export type ExportedTraces = Readonly<Record<string, ExportedTrace>>

@@ -7,6 +7,7 @@ import type { ExportedRows, ExportedRun, ExportedTrace } from './export-data.ts'
 import { type FolderClient, openFolder } from './folder-client.ts'
 import { listRun } from './list-runs.ts'
 import { type PageFiles, readPageFiles } from './page-files.ts'
+import { mergeVocabularies } from './vocabularies.ts'
 
 export interface ExportResult {
   readonly bytes: number
@@ -70,7 +71,7 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
     after = page.next
   }
 
-  const vocabulary: Record<number, string> = {}
+  const vocabularies: Record<string, Record<number, string>> = {}
   const partOf = new Map<string, number>()
   let bytes = 0
   // Images hardly compress. Without a share of their own, a few would leave no room for tokens.
@@ -80,7 +81,7 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
   const others = rows.flatMap(({ key }) => (evidence.has(key) ? [] : [key]))
   for (const keys of [...Array.from(evidence, (key) => [key]), ...spread(chunks(others))]) {
     const traces: Record<string, ExportedTrace> = {}
-    const texts: Record<number, string> = {}
+    const texts: Record<string, Record<number, string>> = {}
     let ofPart = 0
     for (const key of keys) {
       const trace = await client.rollout(key).catch((error: TrainError) => {
@@ -89,12 +90,12 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
         return null
       })
       if (!trace) continue
-      const { row: _row, task: _task, vocabulary: ofTrace, ...rest } = trace
+      const { row: _row, task: _task, vocabularies: ofTrace, ...rest } = trace
       const imageBytes = sizeOfImages(rest.toolCalls)
       const isShown = images + ofPart + imageBytes <= maxBytes / 2
       if (isShown) ofPart += imageBytes
       traces[key] = isShown ? rest : { ...rest, toolCalls: rest.toolCalls.map(({ images: _images, ...call }) => call) }
-      Object.assign(texts, ofTrace)
+      mergeVocabularies(texts, ofTrace)
     }
     const part = pack(traces)
     if (bytes + part.length > maxBytes) {
@@ -104,11 +105,11 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
     bytes += part.length
     images += ofPart
     for (const key of Object.keys(traces)) partOf.set(key, parts.length)
-    Object.assign(vocabulary, texts)
+    mergeVocabularies(vocabularies, texts)
     parts.push(part)
   }
   const carried = rows.map(({ key }) => partOf.get(key) ?? null)
-  const lists: ExportedRows = { rows, tasks, samples, parts: carried, health: await client.health(0), vocabulary }
+  const lists: ExportedRows = { rows, tasks, samples, parts: carried, health: await client.health(0), vocabularies }
   parts.push(pack(lists))
   const run = { listing: listRun(basename(path), path), summary, rows: parts.length - 1 }
   return { run, rollouts: rows.length, whole: partOf.size, damaged }

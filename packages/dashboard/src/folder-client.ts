@@ -62,7 +62,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
   const { tasks, answers } = await readRunData(path)
   const summaries = new Map<string, TaskSummary>()
   const log = followedLog(path)
-  const texts = readTokenTexts(join(path, 'tokenizer'))
+  const texts = readTokenTexts(path)
 
   let tally = createTally()
   let counted = 0
@@ -106,7 +106,8 @@ export async function openFolder(path: string): Promise<FolderClient> {
   }
 
   function recorded(key: string): TraceParts['trajectories'] {
-    const policy = run.rollout(key)?.request.policy ?? ''
+    const requested = run.rollout(key)?.request.policy ?? ''
+    const policies = firstEvent(path)?.policies ?? {}
     const trajectories = run.turnsOf(key)?.trajectories ?? new Map<string, readonly Turn[]>()
     return [...trajectories].map(([id, turns]) => {
       const trainable = turns.some((turn) => turn.model === undefined && turn.completionTokenIds.length > 0)
@@ -115,7 +116,15 @@ export async function openFolder(path: string): Promise<FolderClient> {
         startedAt: Math.min(...turns.map((turn) => turn.timing.startedAt)),
         endedAt: Math.max(...turns.map((turn) => turn.timing.endedAt)),
       }
-      return { id, agent, policy, trainable, startedBy: askedBy(id, agent, trajectories), timing, turns: [...turns] }
+      return {
+        id,
+        agent,
+        policy: policies[agent] ?? requested,
+        trainable,
+        startedBy: askedBy(id, agent, trajectories),
+        timing,
+        turns: [...turns],
+      }
     })
   }
 

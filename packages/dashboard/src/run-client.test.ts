@@ -136,7 +136,7 @@ it('says of each token where it came from, what it was given and what the traine
   try {
     const trace = (await folder.rollout('train/1/0/1'))!
     const [first, second] = trace.invocations[0]!.turns
-    const texts = (ids: readonly number[]) => ids.map((id) => trace.vocabulary[id]).join('')
+    const texts = (ids: readonly number[]) => ids.map((id) => trace.vocabularies['policy']![id]).join('')
     expect(texts(first!.promptIds)).toBe('<|im_start|>user\nWhat is task-0? six<|im_end|>')
     expect(first!.promptOrigins.filter((origin) => origin === 'user')).toHaveLength('What is task-0? six'.length)
     expect(texts(second!.promptIds.filter((_, at) => second!.promptOrigins[at] === 'tool'))).toBe('six')
@@ -153,11 +153,37 @@ it('writes an id that is half a character as its byte', async () => {
   await using run = await writeRun({ text: 'Grüße 👋' })
   const folder = await openFolder(run.path)
   try {
-    const { vocabulary } = (await folder.rollout('train/1/0/0'))!
+    const vocabulary = (await folder.rollout('train/1/0/0'))!.vocabularies['policy']!
     const texts = [...Buffer.from('ü👋r')].map((id) => vocabulary[id])
     expect(texts).toEqual(['\\xc3', '\\xbc', '\\xf0', '\\x9f', '\\x91', '\\x8b', 'r'])
   } finally {
     folder.close()
+  }
+})
+
+it('reads the tokens of each policy in its own words, while a rollout runs, after it and in a file', async () => {
+  for (const isLive of [true, false]) {
+    await using run = await writeRun({ hasReader: true, isLive })
+    const folder = await openFolder(run.path)
+    try {
+      const key = isLive ? 'train/3/0/0' : 'train/1/0/0'
+      const file = join(run.below, 'run.html')
+      if (!isLive) await exportRun([run.path], file)
+      for (const client of isLive ? [folder] : [folder, await readExport(file)]) {
+        const trace = (await client.rollout(key))!
+        const said = trace.invocations.map(({ policy, turns }) => [
+          policy,
+          turns[0]!.completionIds.map((id) => trace.vocabularies[policy]![id]).join(''),
+        ])
+        expect(said).toEqual([
+          ['policy', '<tool_call>'],
+          ['reader', 'help'],
+        ])
+        expect(trace.invocations[1]!.turns[0]!.promptOrigins).toEqual(['user', 'user', 'user'])
+      }
+    } finally {
+      folder.close()
+    }
   }
 })
 

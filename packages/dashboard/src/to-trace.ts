@@ -15,6 +15,7 @@ import {
   type TurnTrace,
 } from '@aworld-train/core'
 import type { TokenTexts } from './token-texts.ts'
+import { vocabulariesOf } from './vocabularies.ts'
 
 /** Inputs of a trace. */
 export interface TraceParts {
@@ -26,7 +27,8 @@ export interface TraceParts {
   /** Those of the episode if there is one. */
   readonly trajectories: readonly Omit<Trajectory, 'version'>[]
   readonly samples: readonly StepSample[]
-  readonly texts: TokenTexts | null
+  /** The texts of a policy's tokens. */
+  readonly texts: (policy: string) => TokenTexts | null
 }
 
 /** Rounds to microseconds, which are finer than anything shown. */
@@ -39,19 +41,13 @@ export const remedyOf = ({ code }: ErrorRecord): string | null => (code in error
 
 /** A rollout as a dashboard shows it. Each turn has the tokens after those of its parent. */
 export function toTrace({ row, attempts, task, episode, trajectories, samples, texts }: TraceParts): RolloutTrace {
-  const ids = new Set<number>()
   const invocations = invocationTree(trajectories).map(({ invocation, depth }): InvocationTrace => {
     const { id, agent, policy, trainable, startedBy, timing, turns } = invocation
     const own = samples.filter((sample) => sample.trajectory === id)
     const trainer = trainerLogprobs(turns, own)
     const byIndex = new Map(turns.map((turn) => [turn.index, turn]))
-    const traced = turns.map((turn) => toTurn(turn, byIndex, own, trainer.get(turn.index) ?? null, texts))
+    const traced = turns.map((turn) => toTurn(turn, byIndex, own, trainer.get(turn.index) ?? null, texts(policy)))
     return { id, agent, policy, trainable, depth, startedBy, timing, turns: traced }
-  })
-  for (const { turns } of invocations) for (const turn of turns) for (const id of [...turn.promptIds, ...turn.completionIds]) ids.add(id)
-  const vocabulary = [...ids].flatMap((id) => {
-    const text = texts?.text(id) ?? null
-    return text === null ? [] : [[id, text] as const]
   })
   const error = episode?.error ?? row.error
   return {
@@ -63,7 +59,7 @@ export function toTrace({ row, attempts, task, episode, trajectories, samples, t
     scores: episode?.scores ?? {},
     error,
     remedy: error && remedyOf(error),
-    vocabulary: Object.fromEntries(vocabulary),
+    vocabularies: vocabulariesOf(invocations, (policy, id) => texts(policy)?.text(id)),
   }
 }
 

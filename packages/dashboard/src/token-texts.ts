@@ -11,8 +11,19 @@ export interface TokenTexts {
   origins(ids: ArrayLike<number>, messages: readonly Message[]): PromptOrigin[]
 }
 
-/** The tokenizer in `folder`; `null` if there is none. */
-export function readTokenTexts(folder: string): TokenTexts | null {
+/** The texts of each policy's tokens in the run at `path`; `null` if its tokenizer is not there. Each of several policies has its own. */
+export function readTokenTexts(path: string): (policy: string) => TokenTexts | null {
+  const read = new Map<string, TokenTexts | null>()
+  const cached = (folder: string) => {
+    const texts = read.get(folder) ?? readFolder(folder)
+    read.set(folder, texts)
+    return texts
+  }
+  const kept = join(path, 'tokenizer')
+  return (policy) => cached(join(kept, policy)) ?? cached(kept)
+}
+
+function readFolder(folder: string): TokenTexts | null {
   let files: readonly [string, string]
   try {
     files = [readFileSync(join(folder, 'tokenizer.json'), 'utf8'), readFileSync(join(folder, 'tokenizer_config.json'), 'utf8')]

@@ -18,6 +18,17 @@ test('the tokenizer is kept once, without the rest of its model', async () => {
   expect(await readFile(join(kept, 'tokenizer.json'), 'utf8')).toBe('tokenizer.json')
 })
 
+test('several policies have a folder each', async () => {
+  await using folder = await temporaryFolder()
+  for (const policy of ['lead', 'reader']) {
+    await mkdir(join(folder.path, policy))
+    await writeFile(join(folder.path, policy, 'tokenizer.json'), policy)
+    await keepTokenizer(folder.path, join(folder.path, policy), policy)
+  }
+  for (const policy of ['lead', 'reader'])
+    expect(await readFile(join(folder.path, 'tokenizer', policy, 'tokenizer.json'), 'utf8')).toBe(policy)
+})
+
 test('a run that cannot be written is named', async () => {
   await using folder = await temporaryFolder()
   await writeFile(join(folder.path, 'run'), '')

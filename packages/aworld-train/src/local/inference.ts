@@ -31,6 +31,7 @@ import {
   writeParquet,
 } from '@aworld-train/training'
 import type { LocalPlan } from './plan.ts'
+import { policiesOfAgents } from './run-report.ts'
 import { openStage } from './stage.ts'
 
 export interface InferenceRequest extends RunRequest {
@@ -79,7 +80,7 @@ async function inferInRun(plan: LocalPlan, { parts, models, ...request }: Infere
   const { config, seed } = plan
   const samples = request.samplesPerPrompt ?? config.evaluation.samplesPerPrompt
   await using stack = new AsyncDisposableStack()
-  await keepTokenizer(path, models[0]!)
+  for (const [index, { name }] of plan.policies.entries()) await keepTokenizer(path, models[index]!, name)
   await writeParquet(request.dataset.tasks, request.dataset.answers, join(path, 'test_data.parquet'))
   const stage = stack.adopt(
     await openStage({ models, plan, parts, store, answers: request.dataset.answers, onEvent: emit, signal: request.signal }),
@@ -108,6 +109,7 @@ async function inferInRun(plan: LocalPlan, { parts, models, ...request }: Infere
       tasks: `${request.dataset.tasks.length} to evaluate`,
       seed,
     },
+    ...(stage.policy.members && { policies: policiesOfAgents(plan) }),
   })
   raiseFindings(emit, { notes: [], warnings })
   const sampling: Sampling = {

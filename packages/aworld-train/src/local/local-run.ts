@@ -16,7 +16,7 @@ import {
 } from '@aworld-train/training'
 import { inputHashes } from './configuration-hash.ts'
 import type { LocalPlan } from './plan.ts'
-import { describeRun } from './run-report.ts'
+import { describeRun, policiesOfAgents } from './run-report.ts'
 import { openStage, type Stage } from './stage.ts'
 import { writeRunFiles } from './write-run-files.ts'
 
@@ -73,7 +73,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     models.push(model ?? (await makeModel(request, path, store, { emit, signal, warmUpMs })))
   }
   const madeModelMs = performance.now() - modelAt
-  await keepTokenizer(path, models[0]!)
+  for (const [index, { name }] of plan.policies.entries()) await keepTokenizer(path, models[index]!, name)
   const answers = new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])])
   const { maxTokens } = plan.config.sampling
   const remedy = `Raise sampling.maxTokens, which is ${maxTokens}; where the context of the model is full instead, shorten the prompts.`
@@ -110,6 +110,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     channel: null,
     resumedFromStep: run.resumed ? (store.steps().at(-1)?.step ?? 0) : null,
     details: describeRun(plan, stage),
+    policies: stage.policy.members && policiesOfAgents(plan),
     findings: { notes: plan.notes, warnings: [...plan.warnings, ...longPrompts] },
   })
 

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunReport } from '@aworld-train/core'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -40,6 +40,8 @@ it('each policy accounts for its own tokens, and the ledger of the run is their 
     ['reader', 'second'],
   ] as const)
     expect(report.agents[agent]).toMatchObject({ sampled: report.policies![name]!.ledger.sampled })
+  const tokenizerIn = (...at: string[]) => readFileSync(join(...at, 'tokenizer.json'), 'utf8')
+  for (const name of ['lead', 'reader']) expect(tokenizerIn(report.path, 'tokenizer', name)).toBe(tokenizerIn(folder, name))
 })
 
 it('a resumed run keeps the account of each policy', async () => {

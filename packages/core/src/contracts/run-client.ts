@@ -206,8 +206,8 @@ export interface RolloutTrace {
   readonly error: ErrorRecord | null
   /** Remedy for the error, for people. */
   readonly remedy: string | null
-  /** Text of every token id of the rollout. An id that is not in the run's tokenizer has none. */
-  readonly vocabulary: Readonly<Record<number, string>>
+  /** Text of every token id of the rollout, by policy. An id that is not in the policy's tokenizer has none. */
+  readonly vocabularies: Readonly<Record<string, Readonly<Record<number, string>>>>
 }
 
 export interface RunUpdate {

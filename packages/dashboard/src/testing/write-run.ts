@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Episode, HealthSample, RolloutRequest, RunEvent, StepSample, ToolResult, Turn, WorkerHealth } from '@aworld-train/core'
@@ -34,6 +34,8 @@ export interface WriteRunOptions {
   readonly longTokens?: number
   /** Text of questions, answers, tools and agents. */
   readonly text?: string
+  /** Whether the helper asks for the policy `reader`, whose vocabulary has the ids of bytes in the opposite order. */
+  readonly hasReader?: boolean
   /** Result of the tool of the first training rollout. */
   readonly returned?: ToolResult
 }
@@ -47,13 +49,16 @@ export async function writeRun({
   isLive = false,
   longTokens = 0,
   text = 'six',
+  hasReader = false,
   returned,
 }: WriteRunOptions = {}): Promise<WrittenRun> {
   const below = await mkdtemp(join(tmpdir(), 'aworld-train-dashboard-'))
   const id = `${name}-20270115-080000`
   const path = join(below, id)
   const store = await openRunStore({ path, manifest: { name } })
-  await writeTinyModel({ directory: join(path, 'tokenizer'), template: 'unused' })
+  for (const policy of hasReader ? ['policy', 'reader'] : [''])
+    await writeTinyModel({ directory: join(path, 'tokenizer', policy), template: 'unused' })
+  if (hasReader) await reverseIds(join(path, 'tokenizer', 'reader', 'tokenizer.json'))
   await writeFile(join(path, 'final_trainer.yaml'), 'training: { logprobCheck: { tolerance: 1.0e-7 } }\n')
   await store.setState('warnings', [{ code: 'CONFIG_NOTE', count: 2, messages: [`Mind the gap: ${text}`] }])
   const emit = (event: Record<string, unknown>) => store.appendEvent({ at: start, ...event } as RunEvent)
@@ -65,6 +70,7 @@ export async function writeRun({
     seed: 7,
     resumedFromStep: null,
     details: { policy: text, engine: 'written', agent: 'solver' },
+    ...(hasReader && { policies: { solver: 'policy', helper: 'reader' } }),
   })
 
   async function play(request: RolloutRequest, reward: number | null, logprob: number, completion = `${text} ${reward}`): Promise<void> {
@@ -77,13 +83,13 @@ export async function writeRun({
       isAgain ? { worker: { name: `gpu-2/0 ${text}`, agent: null }, endedAt: Date.now(), error: lost } : null,
     )
     const result = (request.key === 'train/1/0/0' && returned) || { content: text, isError: true }
-    const turns = turnsOf(request, logprob, completion, text).map((turn) => ({
+    const turns = turnsOf(request, logprob, completion, text, hasReader).map((turn) => ({
       ...turn,
       attempt,
       messagesDelta: turn.messagesDelta.map((message) => (message.role === 'tool' ? { ...message, content: result.content } : message)),
     }))
     for (const turn of turns) await store.appendTurn(request.key, attempt, turn.agent, turn)
-    const episode = toEpisode(request, turns, reward, completion, text)
+    const episode = toEpisode(request, turns, reward, completion, text, hasReader)
     const toolCalls = episode.toolCalls.map((call) => ({ ...call, ...result }))
     await store.finish({ ...episode, attempt, toolCalls }, isAgain ? { name: 'gpu-1/0', agent: null } : null)
     const { key: rollout, split } = request
@@ -162,7 +168,8 @@ export async function writeRun({
   if (isLive) {
     const request = toRequest('train/3/0/0', 'train/3/0', 'task-0', 'train', 3, text)
     await store.begin(request)
-    await store.appendTurn(request.key, 0, 'solver', turnsOf(request, -0.3, 'one turn', text)[0]!)
+    const [first, , asked] = turnsOf(request, -0.3, 'one turn', text, hasReader)
+    for (const turn of hasReader ? [first!, asked!] : [first!]) await store.appendTurn(request.key, 0, turn.agent, turn)
     emit({ type: 'step-start', step: 3, steps: 3 })
   } else {
     await evaluate('after', 2, (task) => (task === 2 ? 0 : 1))
@@ -182,6 +189,13 @@ export async function writeRun({
       await rm(below, { recursive: true, force: true })
     },
   }
+}
+
+async function reverseIds(file: string): Promise<void> {
+  const tokenizer = JSON.parse(await readFile(file, 'utf8'))
+  const { vocab } = tokenizer.model
+  for (const character of Object.keys(vocab)) vocab[character] = 255 - vocab[character]
+  await writeFile(file, JSON.stringify(tokenizer))
 }
 
 /** A process whose second server is down, and whose trainer has reconnected. */
@@ -280,11 +294,12 @@ export const toTurn = ({ agent, trajectory, index, promptIds, ids, logprob }: Tu
 })
 
 /** Two turns of the solver with a tool call between them, and one of a helper that it asks. */
-function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, text: string): Turn[] {
+function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, text: string, hasReader = false): Turn[] {
   const question = task.input as string
   const prompt = [256, ...bytes(`user\n${question}`), 257]
   const call = { id: 'call-0', name: nameWith('lookup', text), arguments: JSON.stringify({ name: text }) }
   const opening = bytes('<tool_call>')
+  const helperIds = (said: string) => bytes(said).map((id) => (hasReader ? 255 - id : id))
   const next = [...prompt, ...opening, 257, ...bytes(`tool\n${text}`), 257]
   const turn = (agent: string, index: number, promptIds: readonly number[], ids: readonly number[], rest: TurnParts) =>
     toTurn({ agent, trajectory: agent, index, promptIds, ids, logprob }, rest)
@@ -302,7 +317,7 @@ function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, 
       toolCalls: [],
       timing: { startedAt: start + 31, endedAt: start + 51 },
     }),
-    turn(nameWith('helper', text), 0, bytes(text), bytes('help'), {
+    turn(nameWith('helper', text), 0, helperIds(text), helperIds('help'), {
       messagesDelta: [{ role: 'user', content: text }],
       message: { role: 'assistant', content: 'help' },
       toolCalls: [],
@@ -311,7 +326,14 @@ function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, 
   ]
 }
 
-function toEpisode(request: RolloutRequest, turns: readonly Turn[], reward: number | null, answer: string, text: string): Episode {
+function toEpisode(
+  request: RolloutRequest,
+  turns: readonly Turn[],
+  reward: number | null,
+  answer: string,
+  text: string,
+  hasReader: boolean,
+): Episode {
   const error = { code: 'REWARD_FAILED', boundary: 'reward', retryable: false, message: `The reward failed: ${text}` } as const
   return {
     version: 2,
@@ -325,7 +347,7 @@ function toEpisode(request: RolloutRequest, turns: readonly Turn[], reward: numb
       version: 2,
       id: agent,
       agent,
-      policy: 'policy',
+      policy: hasReader && agent !== 'solver' ? 'reader' : 'policy',
       trainable: agent === 'solver',
       startedBy: agent === 'solver' ? [] : [{ trajectory: 'solver', turn: 0, toolCall: 'call-0' }],
       timing: null,

@@ -13,6 +13,15 @@ it.each([
   ],
   ['several trained ones', [agent('a', true), agent('b', true)], null, 'a, b trained'],
   [
+    'those of several policies',
+    [
+      { ...agent('a', true), model: 'lead' },
+      { ...agent('b', false), model: 'reader' },
+    ],
+    null,
+    'a (lead) trained; b frozen',
+  ],
+  [
     'several trained ones under a framework',
     [agent('a', true), agent('b', true), agent('c', false)],
     'last',

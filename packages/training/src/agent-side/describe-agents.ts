@@ -1,6 +1,6 @@
 import { type AgentDeclaration, didYouMean, type RowSelection, TrainError } from '@aworld-train/core'
 
-type Agents = readonly Pick<AgentDeclaration, 'name' | 'trainable'>[]
+type Agents = readonly Pick<AgentDeclaration, 'name' | 'trainable' | 'model'>[]
 
 const rules: Readonly<Record<Extract<RowSelection, string>, string>> = {
   all: 'every conversation of a rollout is a row',
@@ -31,14 +31,15 @@ export function rowsWarning(agents: Agents, rows: RowSelection): string | null {
 }
 
 /**
- * Describes the agents of a training in one line: which are trained, which are frozen and, if several are trained, which `rows` a framework
+ * Describes the agents of a training in one line: which are trained, by which of several policies, which are frozen and, if several are trained, which `rows` a framework
  * trains.
  */
 export function describeAgents(agents: Agents, rows: RowSelection | null): string {
   const trained = trainedOf(agents)
+  const named = agents.flatMap(({ name, trainable, model }) => (trainable ? [model === undefined ? name : `${name} (${model})`] : []))
   const frozen = agents.flatMap(({ name, trainable }) => (trainable ? [] : [name]))
   return [
-    `${trained.join(', ')} trained`,
+    `${named.join(', ')} trained`,
     ...(frozen.length > 0 ? [`${frozen.join(', ')} frozen`] : []),
     ...(rows !== null && trained.length > 1 ? [`rows ${shown(rows)}: ${ruleOf(rows)}`] : []),
   ].join('; ')
