@@ -171,11 +171,11 @@ it('reads the tokens of each policy in its own words, while a rollout runs, afte
       if (!isLive) await exportRun([run.path], file)
       for (const client of isLive ? [folder] : [folder, await readExport(file)]) {
         const trace = (await client.rollout(key))!
-        const said = trace.invocations.map(({ policy, turns }) => [
+        const spoken = trace.invocations.map(({ policy, turns }) => [
           policy,
           turns[0]!.completionIds.map((id) => trace.vocabularies[policy]![id]).join(''),
         ])
-        expect(said).toEqual([
+        expect(spoken).toEqual([
           ['policy', '<tool_call>'],
           ['reader', 'help'],
         ])

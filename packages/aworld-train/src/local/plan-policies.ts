@@ -65,7 +65,7 @@ function policyProblems({ settings, model, fromScratch }: PolicyChoice, agents: 
   const all = Object.values(policies)
   const list = names.map((name) => `"${name}"`).join(', ')
   const isModelSet = JSON.stringify(settings.model) !== JSON.stringify(PolicyModel.parse({}))
-  const asked = new Set(agents.map((agent) => agent.policy ?? agent.model))
+  const used = new Set(agents.map((agent) => agent.policy ?? agent.model))
   return [
     ...(isModelSet ? ['model and policies are both set; write what is in model into each of policies, and leave model out.'] : []),
     ...(model === undefined
@@ -80,7 +80,7 @@ function policyProblems({ settings, model, fromScratch }: PolicyChoice, agents: 
       .map((name) => `policies.${name}.learningRate follows the schedule of training.learningRate, which is 0; set that too.`),
     ...agents.flatMap((agent) => agentProblems(agent, names, list)),
     ...names
-      .filter((name) => agents.length > 0 && !asked.has(name))
+      .filter((name) => agents.length > 0 && !used.has(name))
       .map((name) => `No agent asks for policies.${name}; name it in the llmModelName of one, or leave it out.`),
   ]
 }

@@ -168,8 +168,8 @@ export async function writeRun({
   if (isLive) {
     const request = toRequest('train/3/0/0', 'train/3/0', 'task-0', 'train', 3, text)
     await store.begin(request)
-    const [first, , asked] = turnsOf(request, -0.3, 'one turn', text, hasReader)
-    for (const turn of hasReader ? [first!, asked!] : [first!]) await store.appendTurn(request.key, 0, turn.agent, turn)
+    const [first, , answered] = turnsOf(request, -0.3, 'one turn', text, hasReader)
+    for (const turn of hasReader ? [first!, answered!] : [first!]) await store.appendTurn(request.key, 0, turn.agent, turn)
     emit({ type: 'step-start', step: 3, steps: 3 })
   } else {
     await evaluate('after', 2, (task) => (task === 2 ? 0 : 1))
@@ -299,7 +299,7 @@ function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, 
   const prompt = [256, ...bytes(`user\n${question}`), 257]
   const call = { id: 'call-0', name: nameWith('lookup', text), arguments: JSON.stringify({ name: text }) }
   const opening = bytes('<tool_call>')
-  const helperIds = (said: string) => bytes(said).map((id) => (hasReader ? 255 - id : id))
+  const helperIds = (text: string) => bytes(text).map((id) => (hasReader ? 255 - id : id))
   const next = [...prompt, ...opening, 257, ...bytes(`tool\n${text}`), 257]
   const turn = (agent: string, index: number, promptIds: readonly number[], ids: readonly number[], rest: TurnParts) =>
     toTurn({ agent, trajectory: agent, index, promptIds, ids, logprob }, rest)

@@ -11,9 +11,9 @@ export { createVllmChatEngine, createVllmFleet, createVllmTokenEngine, type Vllm
 export type { VllmKindOptions } from './vllm/vllm-kind.ts'
 export { readAnswer as readVllmAnswer } from './vllm/vllm-reader.ts'
 export type { CheckOptions } from './weights/check-weights.ts'
+export type { Publication } from './weights/publications.ts'
 export {
   createWeightUpdater,
-  type Publication,
   type PublishReport,
   type WeightUpdater,
   type WeightUpdaterOptions,

@@ -2,7 +2,7 @@ import { TrainError } from '@aworld-train/core'
 import type { FleetParts } from '../fleet/fleet-types.ts'
 import { type Replica, setVersion } from '../fleet/replica.ts'
 import type { InFlightMode, ServerKind } from '../fleet/server-kind.ts'
-import type { Publication } from './weight-updater.ts'
+import type { Publication } from './publications.ts'
 
 type Marks = Pick<FleetParts, 'setStale'> & { readonly kind: ServerKind }
 

@@ -1,6 +1,20 @@
 import { TrainError } from '@aworld-train/core'
 import type { Replica } from '../fleet/replica.ts'
-import type { Publication } from './weight-updater.ts'
+import type { InFlightMode } from '../fleet/server-kind.ts'
+
+export interface Publication {
+  /** Version of the new weights, higher than every earlier one. */
+  readonly version: number
+  /**
+   * Folder with safetensors, readable on the servers' machines under this path. Without it the servers have the weights already, and only
+   * get `version` as their name if they can; they may be paused. `version` may then be the last published one.
+   */
+  readonly directory?: string | undefined
+  /** Publishes a LoRA adapter under this name, instead of the base weights. */
+  readonly policy?: string | undefined
+  /** Overrides the updater's option. */
+  readonly inFlight?: InFlightMode | undefined
+}
 
 /** What was published last of each policy, for servers that restart or missed it, and which servers it cannot be brought to. */
 export class Publications {

@@ -6,7 +6,7 @@ import type { Replica } from '../fleet/replica.ts'
 import type { InFlightMode } from '../fleet/server-kind.ts'
 import { bringWeights } from './bring-weights.ts'
 import { type CheckOptions, compareLogprobs, staleWeights } from './check-weights.ts'
-import { Publications } from './publications.ts'
+import { type Publication, Publications } from './publications.ts'
 import { sampleCheck } from './sample-check.ts'
 
 export interface WeightUpdaterOptions {
@@ -20,20 +20,6 @@ export interface WeightUpdaterOptions {
   readonly check?: (CheckOptions & { readonly engine: RemoteTokenEngine }) | undefined
   /** An update that takes longer is given up, and the servers continue. Default 10 minutes. */
   readonly timeoutMs?: number | undefined
-}
-
-export interface Publication {
-  /** Version of the new weights, higher than every earlier one. */
-  readonly version: number
-  /**
-   * Folder with safetensors, readable on the servers' machines under this path. Without it the servers have the weights already, and only
-   * get `version` as their name if they can; they may be paused. `version` may then be the last published one.
-   */
-  readonly directory?: string | undefined
-  /** Publishes a LoRA adapter under this name, instead of the base weights. */
-  readonly policy?: string | undefined
-  /** Overrides the updater's option. */
-  readonly inFlight?: InFlightMode | undefined
 }
 
 export interface PublishReport {
