@@ -138,6 +138,13 @@ describe('refuses', () => {
   })
 })
 
+it('takes policies of one folder for a Tinker service, which has the weights, and makes none for it', async () => {
+  const one = { ...both, reader: both.lead }
+  await create({ policies: one, tinker: { url: 'http://127.0.0.1:9' } }, { trainEngineName: 'tinker' })
+  const made = { ...both, reader: { warmUp: './warm-up.ts#warmUp' } }
+  expect(await problemOf({ policies: made }, { trainEngineName: 'tinker' })).toMatch(/^A Tinker service .*in policies\.reader\.path\.$/)
+})
+
 it('takes any llmModelName where there is one model', async () => {
   await create({ model: both.lead }, { agent: agentOf('lead', { llmProvider: 'policy', llmModelName: 'anything' }) })
 })

@@ -66,7 +66,8 @@ export const tinkerPolicy: PolicyKind = {
     }
     requireTinkerTraining(config)
     if (model === null) {
-      const message = 'A Tinker service trains a model of its own, so none is made here; name a folder with its tokenizer in model.path.'
+      const key = place ? `policies.${place.name}` : 'model'
+      const message = `A Tinker service trains a model of its own, so none is made here; name a folder with its tokenizer in ${key}.path.`
       throw new TrainError('CONFIG_INVALID', message)
     }
     const { lora, baseModel, reduction } = parsed.data
