@@ -8,6 +8,7 @@ import { createVocabularyTokenizer, initModel } from '@aworld-train/engines/loca
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
 import type { AgentTrainerOptions } from '../agent-trainer-options.ts'
+import type { LocalTrainer } from './local-trainer.ts'
 
 let folder: string
 
@@ -143,6 +144,22 @@ it('takes policies of one folder for a Tinker service, which has the weights, an
   await create({ policies: one, tinker: { url: 'http://127.0.0.1:9' } }, { trainEngineName: 'tinker' })
   const made = { ...both, reader: { warmUp: './warm-up.ts#warmUp' } }
   expect(await problemOf({ policies: made }, { trainEngineName: 'tinker' })).toMatch(/^A Tinker service .*in policies\.reader\.path\.$/)
+})
+
+it('gives each agent its policy as its model, and trains it where both say so', async () => {
+  const agent = defineAgents(
+    { lead: { policy: 'lead' }, second: { policy: 'lead', trainable: false }, reader: { policy: 'reader' }, judge: { model: 'judge' } },
+    async () => 'yes',
+  )
+  const models = { judge: { baseUrl: 'http://127.0.0.1:9/v1', model: 'large' } }
+  const trainer = await create({ policies: { ...both, reader: { ...both.reader, trainable: false } }, models }, { agent })
+  const { agents } = (trainer.trainProcessor as LocalTrainer).plan!.program
+  expect(agents.map(({ name, model, trainable }) => [name, model, trainable])).toEqual([
+    ['lead', 'lead', true],
+    ['second', 'lead', false],
+    ['reader', 'reader', false],
+    ['judge', 'judge', false],
+  ])
 })
 
 it('takes any llmModelName where there is one model', async () => {
