@@ -8,12 +8,14 @@ export interface TinyModelOptions {
   readonly contextLength?: number
   /** Answers of the model, all equally frequent. An empty text is only the token that ends an answer. */
   readonly says?: readonly string[]
+  /** Another makes other weights. */
+  readonly seed?: number
 }
 
 /** Makes a model folder of a few thousand weights that gives one of a few answers. */
 export async function makeTinyModel(
   directory: string,
-  { contextLength = 512, says = ['yes', 'no'] }: TinyModelOptions = {},
+  { contextLength = 512, says = ['yes', 'no'], seed = 5 }: TinyModelOptions = {},
 ): Promise<string> {
   const tokenizer = createVocabularyTokenizer({
     specialTokens: ['<|im_start|>', '<|im_end|>'],
@@ -35,7 +37,7 @@ export async function makeTinyModel(
     },
     tokenizer,
     chatTemplate: chatMlTemplate,
-    seed: 5,
+    seed,
   })
   await teach(directory, says)
   return directory
