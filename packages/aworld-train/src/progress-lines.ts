@@ -1,4 +1,4 @@
-import { describeFailure, type RunEvent } from '@aworld-train/core'
+import { describeFailure, metricsByRole, type RunEvent } from '@aworld-train/core'
 
 /** Describes the progress of a run in plain lines: one for each step and evaluation, and five for a long phase. */
 export function progressLines(print: (line: string) => void): (event: RunEvent) => void {
@@ -21,7 +21,7 @@ export function progressLines(print: (line: string) => void): (event: RunEvent) 
       }
       case 'step-end':
         print(
-          `step ${event.step}${event.steps > 0 ? `/${event.steps}` : ''}, reward ${event.metrics['rewardMean']?.toFixed(3) ?? 'missing'}`,
+          `step ${event.step}${event.steps > 0 ? `/${event.steps}` : ''}, reward ${event.metrics['rewardMean']?.toFixed(3) ?? 'missing'}${Array.from(metricsByRole(event.metrics), rolePart).join('')}`,
         )
         break
       case 'evaluation-end': {
@@ -42,4 +42,9 @@ export function progressLines(print: (line: string) => void): (event: RunEvent) 
         break
     }
   }
+}
+
+/** The reward of a role, which may have taken part in no rollout, and how many of its turns were malformed. */
+function rolePart([name, { reward, malformedTurns }]: [string, Record<string, number>]): string {
+  return `, ${name} ${reward?.toFixed(3) ?? 'missing'}${malformedTurns ? ` (${malformedTurns} malformed)` : ''}`
 }

@@ -18,6 +18,7 @@ export { lossWeights, maskedTokens, trainedLength, trainedPositions } from './lo
 export { cispo, drGrpo, gspo } from './loss/losses.ts'
 export { aggregateLoss, isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from './loss/policy-loss.ts'
 export { hasOwnLoss, meansByName, updateWithLoss } from './loss/update-with-loss.ts'
+export { metricsByRole } from './metrics/role-metrics.ts'
 export { describeModel } from './model/describe-model.ts'
 export { displayPath } from './process/display-path.ts'
 export { fileBelow } from './process/file-below.ts'

@@ -150,3 +150,37 @@ it('says what became of the tokens of each agent of a swarm', () => {
   ])
   expect(linesAt(undefined, { agents: { planner: agents.planner } }).join()).not.toContain('planner')
 })
+
+it('has a line for each of several policies and roles, within 80 columns', () => {
+  const ledger = { sampled: 1_234_567, trained: 1_000_000, untrained: { evaluation: 234_560 }, unexplained: 7 }
+  const frozen = { sampled: 4321, trained: 0, untrained: { 'frozen-policy': 4321 }, unexplained: 0 }
+  const step = (reward: number, malformedTurns: number) => ({
+    'role/planner/reward': reward,
+    'role/planner/turns': 128,
+    'role/planner/malformedTurns': malformedTurns,
+    'role/planner/sampledTokens': 4480,
+    'role/reader/turns': 0,
+    'role/reader/malformedTurns': 0,
+    'role/reader/sampledTokens': 0,
+  })
+  const lines = linesAt(80, {
+    model: null,
+    policies: {
+      lead: { model: 'lead', trainable: true, checkpoint: 'checkpoints/step-000030/lead', ledger },
+      reader: { model: 'reader', trainable: false, checkpoint: null, ledger: frozen },
+    },
+    curve: [
+      { step: 1, reward: 0.0625, metrics: step(0.0625, 64) },
+      { step: 2, reward: 0.8125, metrics: step(0.8125, 1) },
+    ],
+  })
+  const ofThese = lines.filter((line) => /^(policy|role|model) /.test(line))
+  expect(ofThese).toEqual([
+    'policy   lead: 1234567 = 1000000 trained + 234560 not + 7 unexplained',
+    'policy   reader (frozen): 4321 = 0 trained + 4321 not + 0 unexplained',
+    'role     planner: reward 0.06 → 0.81, malformed 50 → 0.78 %, 35 → 35 tokens/turn',
+    'role     reader: reward – → –, malformed – → – %, – → – tokens/turn',
+    'model    lead, trained: checkpoints/step-000030/lead',
+    'model    reader',
+  ])
+})

@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path'
 import { styleText } from 'node:util'
-import { describeFailure, type EvaluationResult, type RunReport, type TokenLedger } from '@aworld-train/core'
+import { describeFailure, type EvaluationResult, metricsByRole, type RunReport, type TokenLedger } from '@aworld-train/core'
 import { pythonTrainers } from 'aworld-train'
 import { typedCommand, typedPath } from '../typed-command.ts'
 import { counted } from './counted.ts'
@@ -21,6 +21,8 @@ export function renderReport(report: RunReport, { project = [], columns }: Repor
   const labelled = [
     ...(report.ledger ? [ledgerLine(report.ledger)] : []),
     ...agentLines(report),
+    ...policyLines(report),
+    ...roleLines(report),
     ...(report.tokenReport ? renderTokenReport(report.tokenReport) : []),
     ...timeLines(report),
     ...gapLine(report),
@@ -110,15 +112,42 @@ function agentLines({ agents }: RunReport): string[] {
   })
 }
 
+/** Tokens of each policy if there are several. The reasons are in `report.json`. */
+function policyLines({ policies = {} }: RunReport): string[] {
+  return Object.entries(policies).map(([name, { trainable, ledger }]) => {
+    const { sampled, trained, unexplained } = ledger
+    const others = sampled - trained - unexplained
+    return `policy   ${name}${trainable ? '' : ' (frozen)'}: ${sampled} = ${trained} trained + ${others} not + ${unexplained} unexplained`
+  })
+}
+
+/** Reward, malformed turns and length of the turns of each role in the first step and in the last, if there are several roles. */
+function roleLines({ curve }: RunReport): string[] {
+  const steps = [curve[0], curve.at(-1)].map((step) => metricsByRole(step?.metrics ?? {}))
+  return Array.from(steps[1]!.keys(), (name) => {
+    const parts = steps.map((roles): readonly (string | null)[] => {
+      const { reward, turns = 0, malformedTurns = 0, sampledTokens = 0 } = roles.get(name) ?? {}
+      return [reward?.toFixed(2) ?? null, turns ? short((100 * malformedTurns) / turns) : null, turns ? short(sampledTokens / turns) : null]
+    })
+    const change = (part: number) => parts.map((values) => values[part] ?? '–').join(' → ')
+    return `role     ${name}: reward ${change(0)}, malformed ${change(1)} %, ${change(2)} tokens/turn`
+  })
+}
+
+/** Two digits, or all of a whole number. */
+const short = (value: number) => String(value < 10 ? Number(value.toPrecision(2)) : Math.round(value))
+
 function gapLine({ maxLogprobDifference: gap }: RunReport): string[] {
   return gap === null ? [] : [`logprobs differ between sampler and trainer by ${gap.toPrecision(2)} at most`]
 }
 
 /** The weights of the report. */
-function modelLine({ model, checkpoint }: RunReport): string[] {
-  return model === null
-    ? []
-    : [`model    ${isAbsolute(model) ? typedPath(model) : model}${checkpoint === null ? '' : `, trained: ${checkpoint}`}`]
+function modelLine({ policies, ...report }: RunReport): string[] {
+  return (policies ? Object.values(policies) : [report]).flatMap(({ model, checkpoint }) =>
+    model === null
+      ? []
+      : [`model    ${isAbsolute(model) ? typedPath(model) : model}${checkpoint === null ? '' : `, trained: ${checkpoint}`}`],
+  )
 }
 
 /** Warnings of the run, one line for each kind. Notes on the configuration were shown before the first step. */

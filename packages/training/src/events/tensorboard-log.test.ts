@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunProgress } from '@aworld-train/core'
@@ -25,6 +25,16 @@ it('says once that the disk takes nothing, and lets the run go on', async () => 
   for (const step of [1, 2]) log.read({ type: 'step-end', at: 0, step, steps: 2, weightVersion: step, metrics: { loss: 1 } })
   log.close()
   expect(warnings).toEqual([expect.stringMatching(/^TensorBoard's files in .*curves end here: .*The run goes on\.$/)])
+})
+
+it('names what belongs to a policy or a role by it', async () => {
+  const log = await openTensorBoardLog({ directory: folder, store, onWarning() {} })
+  const metrics = { loss: 1, 'policy/reader/loss': 2, 'role/reader/reward': 0.5 }
+  log.read({ type: 'step-end', at: 0, step: 1, steps: 2, weightVersion: 1, metrics })
+  log.close()
+  const [file] = readdirSync(folder)
+  const tags = readFileSync(join(folder, file!), 'latin1').match(/[a-z]+(?:\/[a-z]+)+/g)
+  expect(tags).toEqual(['train/loss', 'policy/reader/loss', 'role/reader/reward'])
 })
 
 it('has its folder where verl has it, inside the run whatever the names are', () => {

@@ -76,7 +76,10 @@ function toScalars(event: RunEvent): ScalarsOfStep | null {
 
 const ofStep = (step: number, metrics: Readonly<Record<string, number>>) => prefixed('train', step, metrics)
 
+/** Names of policies and roles have a prefix of their own, by which TensorBoard groups them. */
 const prefixed = (prefix: string, step: number, metrics: Readonly<Record<string, number>>): ScalarsOfStep => ({
   step,
-  values: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`${prefix}/${name}`, value])),
+  values: Object.fromEntries(
+    Object.entries(metrics).map(([name, value]) => [/^(policy|role)\//.test(name) ? name : `${prefix}/${name}`, value]),
+  ),
 })
