@@ -83,7 +83,7 @@ export {
 export { messageModels } from './trajectory/message-models.ts'
 export { plainTrajectory } from './trajectory/plain-trajectory.ts'
 export { type TrainerRow, type TrainerRowAssembly, type TrainerRowOptions, toTrainerRows } from './trajectory/to-trainer-rows.ts'
-export { isTrainedTrajectory, type SampleAssembly, toTrainingSamples, type UntrainedTurns } from './trajectory/to-training-samples.ts'
+export { type SampleAssembly, toTrainingSamples, type UntrainedTurns } from './trajectory/to-training-samples.ts'
 export { createTokenReport, tokenReport } from './trajectory/token-report.ts'
 export { causedByPolicy } from './trajectory/untrained-episode.ts'
 export { createFairQueue } from './waiting/fair-queue.ts'

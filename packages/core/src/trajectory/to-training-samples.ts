@@ -68,7 +68,8 @@ export function toTrainingSamples(episode: Episode, options: TrainingSampleOptio
   for (const trajectory of episode.trajectories) {
     const tokens = trajectory.turns.reduce((sum, turn) => sum + turn.completionTokenIds.length, 0)
     sampled += tokens
-    const reason = isTrainedTrajectory(trajectory, options.policy) ? wholeEpisode : 'frozen-policy'
+    const reason =
+      trajectory.trainable && (options.policy === undefined || trajectory.policy === options.policy) ? wholeEpisode : 'frozen-policy'
     if (reason) leave(left, trajectory, trajectory.turns, reason)
     else kept.push(trajectory)
   }
@@ -82,11 +83,6 @@ function leave(left: UntrainedTurns[], { id, agent, policy }: Trajectory, all: r
   const turns = all.filter(({ completionTokenIds }) => completionTokenIds.length > 0)
   const tokens = turns.reduce((sum, { completionTokenIds }) => sum + completionTokenIds.length, 0)
   if (tokens > 0) left.push({ agent, trajectory: id, policy, turns: turns.map(({ index }) => index), tokens, reason })
-}
-
-/** Whether the turns of an invocation may be trained; those of other policies are not if `policy` names one. */
-export function isTrainedTrajectory(trajectory: Trajectory, policy?: string): boolean {
-  return trajectory.trainable && (policy === undefined || trajectory.policy === policy)
 }
 
 function assemble(

@@ -1,4 +1,4 @@
-import { type Episode, isInfrastructureFailure, isTrainedTrajectory, isUnscored, roleReward, toEndedRollout } from '@aworld-train/core'
+import { type Episode, isInfrastructureFailure, isUnscored, roleReward, toEndedRollout } from '@aworld-train/core'
 
 export interface RoleMetricsOptions {
   /** Number of groups in which the values of a role differ. */
@@ -13,7 +13,7 @@ export interface RoleMetricsOptions {
 export function roleMetrics(episodes: readonly Episode[], { groupsWithVariance, ownReward }: RoleMetricsOptions): Record<string, number> {
   const invocations = episodes.flatMap((episode) =>
     episode.trajectories
-      .filter((trajectory) => isTrainedTrajectory(trajectory))
+      .filter(({ trainable }) => trainable)
       .map(({ agent, turns }) => ({ episode, agent, turns: turns.filter(({ model }) => model === undefined) })),
   )
   const roles = Map.groupBy(invocations, ({ agent }) => agent)
