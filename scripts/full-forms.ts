@@ -27,7 +27,7 @@ export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>
     'test/trainers/dialects.test.ts': 0.5,
     'test/trainers/local/policies.test.ts': 1,
     'test/trainers/local/shuffled-rewards.test.ts': 1,
-    'test/trainers/local/team.test.ts': 3,
+    'test/trainers/local/source-readers.test.ts': 3,
     'test/trainers/local/workers-in-full.test.ts': 1,
     'test/trainers/phoenix.test.ts': 1,
     'test/trainers/swift/adapter.test.ts': 1,

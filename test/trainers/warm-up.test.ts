@@ -3,10 +3,14 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { WarmUpRequest } from 'aworld-train'
 import { describe, expect, it } from 'vitest'
 import { warmUp } from '../../examples/periodic-table/warm-up.ts'
+import { lead, reader } from '../../examples/source-readers/warm-up.ts'
 
-const shipped = fileURLToPath(new URL('../../examples/periodic-table/model', import.meta.url))
+type WarmUp = (request: WarmUpRequest) => Promise<void>
+
+const shippedIn = (folder: string) => fileURLToPath(new URL(`../../examples/${folder}`, import.meta.url))
 
 async function digests(folder: string): Promise<Record<string, string>> {
   const names = (await readdir(folder)).sort()
@@ -22,7 +26,13 @@ async function digests(folder: string): Promise<Record<string, string>> {
   )
 }
 
-describe('the warm-up checkpoint', () => {
+describe.each([
+  ['periodic-table/model', warmUp],
+  ['source-readers/model/lead', lead],
+  ['source-readers/model/reader', reader],
+])('the warm-up checkpoint %s', (name, makeModel) => {
+  const shipped = shippedIn(name)
+
   it('is at most 1 MB', async () => {
     expect((await stat(join(shipped, 'model.safetensors'))).size).toBeLessThanOrEqual(1_000_000)
   })
@@ -31,7 +41,7 @@ describe('the warm-up checkpoint', () => {
   it('is made by its script: the same files and, in plain SIMD, the same losses whatever the number of threads', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'aworld-train-warm-up-'))
     try {
-      const losses = await Promise.all([1, 3].map((threads) => firstLosses(join(folder, `${threads}`), threads)))
+      const losses = await Promise.all([1, 3].map((threads) => firstLosses(makeModel, join(folder, `${threads}`), threads)))
       expect(losses[0]).toHaveLength(20)
       expect(losses[1]).toEqual(losses[0])
       const { 'model.safetensors': _, ...files } = await digests(shipped)
@@ -43,13 +53,13 @@ describe('the warm-up checkpoint', () => {
 })
 
 /** The losses of the first twenty steps of the warm-up. */
-async function firstLosses(directory: string, threads: number): Promise<number[]> {
+async function firstLosses(makeModel: WarmUp, directory: string, threads: number): Promise<number[]> {
   const losses: number[] = []
   const stop = new AbortController()
   const onProgress = (step: number, _steps: number, { loss }: { readonly loss?: number }) => {
     losses.push(loss!)
     if (step === 20) stop.abort()
   }
-  await expect(warmUp({ directory, seed: 1, simd: 'plain', threads, signal: stop.signal, onProgress })).rejects.toThrow()
+  await expect(makeModel({ directory, seed: 1, simd: 'plain', threads, signal: stop.signal, onProgress })).rejects.toThrow()
   return losses
 }

@@ -79,13 +79,19 @@ export async function trainWithKills(project: string, { kills, stepsBetween }: W
   const [name] = await readdir(join(project, 'runs'))
   const path = join(project, 'runs', name!)
   const report = JSON.parse(await readFile(join(path, 'report.json'), 'utf8')) as RunReport
-  const checkpoint = join(path, report.checkpoints.at(-1)!, 'model.safetensors')
+  const checkpoint = join(path, report.checkpoints.at(-1)!)
+  const files = (await readdir(checkpoint, { recursive: true })).filter((file) => file.endsWith('.safetensors')).toSorted()
+  const hashes = files.map(async (file) => [
+    file,
+    createHash('sha256')
+      .update(await readFile(join(checkpoint, file)))
+      .digest('hex'),
+  ])
   const run = readRun(path)
   const rows = run.rolloutRows({ limit: 100_000 }).rows
   const result = {
-    weights: createHash('sha256')
-      .update(await readFile(checkpoint))
-      .digest('hex'),
+    /** Hashes of weights and optimiser, of each policy. */
+    weights: Object.fromEntries(await Promise.all(hashes)),
     rewards: Object.fromEntries(rows.map(({ key, reward, stopReason }) => [key, [reward, stopReason]])),
     losses: run.steps().map(({ metrics }) => metrics['loss']),
     rollouts: run.steps().map(({ rollouts }) => rollouts),

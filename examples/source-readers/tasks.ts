@@ -8,9 +8,9 @@ export const sums = Array.from({ length: 4 * numbers.length }, (_, index) => Str
 export type Random = () => number
 export const pick = <Item>(random: Random, items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item
 
-/** Two to four different cities. */
+/** Two to four different cities, half of the time four. */
 export function pickCities(random: Random): string[] {
-  const count = pick(random, [2, 3, 4])
+  const count = pick(random, [2, 3, 4, 4])
   const picked = new Set<string>()
   while (picked.size < count) picked.add(pick(random, cities))
   return [...picked]
@@ -20,12 +20,12 @@ export const questionOf = (names: readonly string[]) => `Add the numbers of ${na
 
 /** A page of words that ends with the number. */
 export function pageOf(random: Random, number: number): string {
-  const page = Array.from({ length: 12 }, () => pick(random, words))
+  const page = Array.from({ length: 48 }, () => pick(random, words))
   page.push(String(number))
   return page.join(' ')
 }
 
-export type TeamTask = {
+export type SourceTask = {
   readonly id: string
   readonly prompt: string
   readonly answer: string
@@ -36,15 +36,15 @@ export type TeamTask = {
 }
 
 /** Tasks over random numbers, the same for the same seed. */
-export function makeTasks(count: number, seed: number): TeamTask[] {
+export function makeTasks(count: number, seed: number): SourceTask[] {
   const random = createRandom(seed)
   return Array.from({ length: count }, (_, index) => {
     const entries = pickCities(random).map((city) => [city, pick(random, numbers)] as const)
     return {
-      id: `team-${seed}-${index}`,
+      id: `sources-${seed}-${index}`,
       prompt: questionOf(entries.map(([city]) => city)),
       answer: String(entries.reduce((sum, [, number]) => sum + number, 0)),
-      data_source: 'team',
+      data_source: 'source-readers',
       extra_info: { kind: `${entries.length} pages` },
       data: { pages: Object.fromEntries(entries.map(([city, number]) => [city, pageOf(random, number)])) },
     }

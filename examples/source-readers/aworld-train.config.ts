@@ -1,25 +1,31 @@
 import { defineTraining } from 'aworld-train'
 import { makeTasks } from './tasks.ts'
 
+/** Trains two policies at once. An agent asks for one by its name: see `conf` in agents.ts. */
 export default defineTraining({
-  agent: './agents.ts#lead',
+  name: 'source-readers',
+  agent: './agents.ts#planner',
   trainDataset: makeTasks(512, 1),
-  testDataset: makeTasks(96, 2),
+  testDataset: makeTasks(128, 2),
   rewardFunc: './reward.ts#rightSum',
   trainEngineName: 'local',
   config: {
-    model: { warmUp: './warm-up.ts#warmUp' },
+    policies: {
+      lead: { path: './model/lead', warmUp: './warm-up.ts#lead' },
+      reader: { path: './model/reader', warmUp: './warm-up.ts#reader' },
+    },
     training: {
       steps: 20,
       promptsPerStep: 16,
       samplesPerPrompt: 8,
       passes: 2,
-      learningRate: 1e-3,
+      learningRate: 6e-4,
       warmupSteps: 3,
       finalLearningRateFraction: 0.2,
     },
-    sampling: { maxTokens: 32 },
+    sampling: { temperature: 1, maxTokens: 32 },
     limits: { maxTurns: 20 },
     evaluation: { kindKey: 'kind' },
+    concurrency: 128,
   },
 })
