@@ -11,6 +11,10 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     description: 'held-out reward of the main example with each trainer, and their curves in one picture',
     load: async () => (await import('./suites/trainers.ts')).trainers,
   },
+  swarm: {
+    description: 'a planner and its readers with two policies over ten seeds, beside one of them frozen, one policy, and one agent alone',
+    load: async () => (await import('./suites/swarm.ts')).swarm,
+  },
   engine: {
     description: 'training and sampling tokens per second beside PyTorch on the CPU',
     load: async () => (await import('./suites/engine.ts')).engine,
