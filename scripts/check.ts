@@ -7,7 +7,8 @@ const node = process.execPath
 
 const checks: readonly (readonly [name: string, args: readonly string[]])[] = [
   ['lint', ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.']],
-  ['types', ['node_modules/typescript/bin/tsc', '-p', '.']],
+  // Each checker reads the types that it needs for itself: four, the default, take half as much processor time again as two.
+  ['types', ['node_modules/typescript/bin/tsc', '-p', '.', '--checkers', '2']],
   ['types of the page', ['node_modules/typescript/bin/tsc', '-p', 'packages/dashboard/page']],
   ['exports that nobody imports', ['node_modules/knip/bin/knip.js', '--no-progress', '--no-config-hints']],
   ['generated files', ['scripts/generate.ts', '--check']],

@@ -1,5 +1,7 @@
-import { createAttemptExecutor, runWorker } from '@aworld-train/rollout'
+// The modules and not the package: the rest of it takes a third of the start of a process, and tests start dozens.
+import { createAttemptExecutor } from '../packages/rollout/src/attempt-executor.ts'
 import { memoryEnvironment } from '../packages/rollout/src/testing/memory-environment.ts'
+import { runWorker } from '../packages/rollout/src/workers/run-worker.ts'
 
 /** A worker whose agent asks its model twice, with a while between that its task names in milliseconds. */
 const [url, name] = process.argv.slice(2) as [string, string]
