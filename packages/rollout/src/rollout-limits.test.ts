@@ -73,7 +73,8 @@ test('an answer cut short is truncated, unless it stands whole in an earlier tur
   expect(await earlier.runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'completed', reward: 1 })
 })
 
-test('an agent that hangs ends by the time limit; its late calls are refused and its late answer is dropped', async () => {
+// These wait for their clocks, so they run side by side.
+test.concurrent('an agent that hangs ends by the time limit; its late calls are refused and its late answer is dropped', async () => {
   const gate = Promise.withResolvers<void>()
   const late = Promise.withResolvers<string[]>()
   const { runner, environment, store } = setUpRunner({
@@ -98,7 +99,7 @@ test('an agent that hangs ends by the time limit; its late calls are refused and
   expect((await environment.counts()).toolCalls).toBe(0)
 })
 
-test('the time limit reaches a model call and a tool call', async () => {
+test.concurrent('the time limit reaches a model call and a tool call', async () => {
   const reasons: unknown[] = []
   const call = async (_: unknown, signal: AbortSignal) => {
     await sleep(60_000, undefined, { signal }).catch(() => reasons.push(signal.reason))
@@ -120,7 +121,7 @@ test('the time limit reaches a model call and a tool call', async () => {
   expect(await inModel.runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'time-limit' })
 })
 
-test('waiting in the queue or for tools costs no time', async () => {
+test.concurrent('waiting in the queue or for tools costs no time', async () => {
   const { runner } = setUpRunner({
     agent: async (context, ask) => {
       await context.tools()
@@ -135,7 +136,7 @@ test('waiting in the queue or for tools costs no time', async () => {
   expect(episodes.map(({ stopReason }) => stopReason)).toEqual(['completed', 'completed'])
 })
 
-test('while the gateway holds calls, the time of a rollout stands still, also for one that begins meanwhile', async () => {
+test.concurrent('while the gateway holds calls, the time of a rollout stands still, also for one that begins meanwhile', async () => {
   const { runner, gateway } = setUpRunner({ agent: askOnce, limits: { timeoutMs: 3_000 } })
   await gateway.pause({ drain: false })
   const before = runner.run(rolloutRequest('before'), never)
@@ -147,7 +148,7 @@ test('while the gateway holds calls, the time of a rollout stands still, also fo
   expect([await before, await meanwhile].map(({ stopReason }) => stopReason)).toEqual(['completed', 'completed'])
 })
 
-test('the time of a rollout goes on after a pause', async () => {
+test.concurrent('the time of a rollout goes on after a pause', async () => {
   const { runner, gateway } = setUpRunner({ say: () => ({ delayMs: 60_000 }), agent: askOnce, limits: { timeoutMs: 60 } })
   await gateway.pause({ drain: false })
   const episode = runner.run(rolloutRequest('a'), never)
