@@ -18,9 +18,9 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 /** What `validate()` or the constructor says. */
-async function refusal(project: TinyProject): Promise<TrainError> {
+async function refusal(project: TinyProject, options: Parameters<typeof openTrainer>[1] = {}): Promise<TrainError> {
   try {
-    await (await openTrainer(project)).validate()
+    await (await openTrainer(project, options)).validate()
   } catch (error) {
     if (error instanceof TrainError) return error
     throw error
@@ -163,7 +163,9 @@ describe('a configuration that cannot be trained is refused with code 2 and leav
 
   it.each(cases)('%s', async (_, changes, message) => {
     const project = await makeProject(folder, model, changes)
-    const error = await refusal(project)
+    // A reward by path is tried in a thread of its own, which only cases of rewards need.
+    const isOfReward = 'rewardFunc' in (changes.definition ?? {})
+    const error = await refusal(project, isOfReward ? {} : { rewardFunc: () => 1 })
     expect(error.message).toMatch(message)
     expect(isMisuse(error)).toBe(true)
     expect(await project.runs()).toEqual([])
