@@ -43,7 +43,7 @@ export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>
     'test/trainers/verl/ablations.test.ts': 2,
     'test/trainers/verl/bad-input.test.ts': 1.5,
     'test/trainers/verl/by-hand.test.ts': 1,
-    'test/trainers/verl/changing-over.test.ts': 1.5,
+    'test/trainers/verl/changing-over.test.ts': 2,
     'test/trainers/verl/contract.test.ts': 1,
     'test/trainers/verl/cpu-sampler.test.ts': 1,
     'test/trainers/verl/learning.test.ts': 2,

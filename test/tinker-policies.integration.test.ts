@@ -12,8 +12,8 @@ async function open() {
   const folder = await mkdtemp(join(tmpdir(), 'aworld-train-tinker-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const model = await makeTinyModel(join(folder, 'model'))
-  // A checkpoint is loaded into another adapter before the first is unloaded, of one policy after the other.
-  const service = await openTinkerService(model, { maxModels: 3 })
+  // A checkpoint is loaded into adapters beside those at work, which are unloaded when all are loaded.
+  const service = await openTinkerService(model, { maxModels: 4 })
   onTestFinished(() => service[Symbol.asyncDispose]())
   const agentOf = (name: string) => new Agent({ name, maxTurns: 1, conf: { llmProvider: 'policy', llmModelName: name } })
 

@@ -91,6 +91,7 @@ export async function startTinkerServer(options: TinkerServerOptions): Promise<T
   const futures = new Map<string, Future>()
   const sessions = new Set<string>()
   let modelCount = 0
+  let modelsInMaking = 0
   let [sentRows, sentTokens] = [0, 0]
   let interceptor: ((call: TinkerCall) => TinkerAnswer | null) | null = null
 
@@ -116,9 +117,10 @@ export async function startTinkerServer(options: TinkerServerOptions): Promise<T
   }
 
   async function createModel(id: string, lora: Readonly<Record<string, unknown>>): Promise<object> {
-    if (models.size >= maxModels) throw new Refusal(400, `Maximum number of LoRA adapters (${maxModels}) reached`)
+    if (models.size + modelsInMaking >= maxModels) throw new Refusal(400, `Maximum number of LoRA adapters (${maxModels}) reached`)
     if (Number(lora['rank']) > 32) throw new Refusal(400, `LoRA rank ${lora['rank']} must be between 1 and 32`)
-    const policy = await options.createPolicy()
+    modelsInMaking++
+    const policy = await options.createPolicy().finally(() => modelsInMaking--)
     models.set(id, { id, policy, accumulated: [], last: Promise.resolve(), requests: 0, sampler: null, names: new Set() })
     const { rank, seed = 0 } = lora
     return {
