@@ -40,6 +40,9 @@ export interface OpenPolicy extends AsyncDisposable {
   readonly trainTasks: readonly TrainingTask[]
   /** Empty without a test set. */
   readonly testTasks: readonly TrainingTask[]
+  /** The policies by their names, which samples have in `policy`. */
+  readonly policies: Readonly<Record<string, { readonly trainable: boolean }>>
+  /** Of several policies, that of the first. All have one weight version. */
   readonly engine: Pick<TokenEngine, 'name' | 'model' | 'weightVersion'>
   /** The loss that `training.loss` is or names; `null` if there is none. */
   readonly loss: PolicyLoss | null
@@ -129,6 +132,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
     onEvent,
     onRollouts: progress.start,
   })
+  const members = [...(stage.policy.members ?? new Map([[engine.model.name, { trainable: true }]]))]
   const saved = new Set((store.getState(savedModelsKey) as string[] | null | undefined) ?? [])
   const work = createWork()
   let finishing: Promise<RunReport> | undefined
@@ -183,6 +187,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
       loss: plan.loss,
       trainTasks: plan.train.tasks,
       testTasks: plan.test?.tasks ?? [],
+      policies: Object.fromEntries(members.map(([name, { trainable }]) => [name, { trainable }])),
       engine,
       signal,
       learner: {
