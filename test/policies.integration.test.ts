@@ -43,13 +43,13 @@ export const agent = { agents: ['lead', 'reader'].map((name) => ({ name, trainab
 `
 
 /** Twelve rollouts of three groups a step, with a score that varies whatever tiny models say. */
-const projectOf = (training: object = {}, files: Readonly<Record<string, string>> = {}) =>
+const projectOf = (training: object = {}, files: Readonly<Record<string, string>> = {}, threads = 2) =>
   makeProject(folder, '', {
     definition: { rewardFunc: './reward.ts#score' },
     config: {
       model: undefined,
       policies: { lead: { path: join(folder, 'lead') }, reader: { path: join(folder, 'reader'), learningRate: 0.01 } },
-      engine: { threads: 2, simd: 'plain' },
+      engine: { threads, simd: 'plain' },
       training: { promptsPerStep: 3, learningRate: 5e-3, ...training },
       evaluation: { before: false },
       concurrency: 4,
@@ -202,6 +202,18 @@ it('leaves a policy that has no sample in a step as it is, also after a resume',
   expect(resumed.events.find(({ type }) => type === 'run-start')).toMatchObject({ resumedFromStep: 2 })
   expect(resumed.report!.curve.map(({ reward }) => reward)).toEqual(report!.curve.map(({ reward }) => reward))
   expect(await hashesOf(stopped)).toEqual(Object.fromEntries(Object.entries(hashes).filter(([place]) => !place.startsWith('step-000002'))))
+})
+
+it('shares threads out among the policies, and says where there are too few', async () => {
+  const threadsOf = async (threads: number) => {
+    const { report, events } = await train(await projectOf({ steps: 1 }, {}, threads))
+    const notes = events.flatMap((event) => (event.type === 'warning-raised' && event.code === 'CONFIG_NOTE' ? [event.message] : []))
+    return { tier: report!.tier, notes }
+  }
+  const tierOf = (lead: number, reader: number) => ({ lead: { threads: lead }, reader: { threads: reader } })
+  expect(await threadsOf(3)).toMatchObject({ tier: tierOf(2, 1), notes: [] })
+  const note = 'engine.threads is 1, and each of the 2 policies takes a thread of its own, so that 2 compute.'
+  expect(await threadsOf(1)).toMatchObject({ tier: tierOf(1, 1), notes: [note] })
 })
 
 it('goes on from the checkpoint before where that of one policy is damaged', async () => {

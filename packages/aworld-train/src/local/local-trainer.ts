@@ -26,7 +26,7 @@ import {
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { createEnvironment } from '../environment.ts'
 import { launcherEngines } from '../launchers.ts'
-import { localPolicy } from '../policies/local-policy.ts'
+import { localPolicy, threadNotes } from '../policies/local-policy.ts'
 import type { PolicyKind } from '../policies/policy.ts'
 import { trainerSections } from '../policies/trainer-sections.ts'
 import { runInference } from './inference.ts'
@@ -107,6 +107,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       notes: [
         ...(parsed.ignored.length > 0 ? [`These keys of the configuration have no effect here: ${parsed.ignored.join(', ')}.`] : []),
         ...parsed.notes,
+        ...(this.policyKind === localPolicy ? threadNotes(settings) : []),
         ...findings.notes,
       ],
       warnings: [...parsed.warnings, ...findings.warnings, ...agentWarnings, ...passWarnings(loss, settings.training.passes)],

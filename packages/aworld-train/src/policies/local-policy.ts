@@ -13,7 +13,13 @@ async function open(model: string, config: LocalConfig, place?: PolicyPlace): Pr
   const { concurrency, training } = config
   await using stack = new AsyncDisposableStack()
   const threads = place ? sharedThreads(config.engine.threads ?? (await probeMachine()).threads, place) : config.engine.threads
-  const options = { model, name: place?.name, simd, maxRows: concurrency, ...(threads === null ? {} : { threads }) }
+  const options = {
+    model,
+    name: place?.name,
+    simd,
+    maxRows: concurrency,
+    ...(threads === null ? {} : { threads }),
+  }
   const local = stack.adopt(await createLocalEngine(options), (each) => each.close())
   const reference =
     training.klCoefficient === 0
@@ -33,6 +39,13 @@ async function open(model: string, config: LocalConfig, place?: PolicyPlace): Pr
     saveModel: (directory) => local.saveModel(directory),
     close: () => owned.disposeAsync(),
   }
+}
+
+/** A sentence where there are fewer threads than policies. */
+export const threadNotes = ({ engine: { threads }, policies }: LocalConfig): string[] => {
+  const count = Object.keys(policies).length
+  if (threads === null || threads >= count) return []
+  return [`engine.threads is ${threads}, and each of the ${count} policies takes a thread of its own, so that ${count} compute.`]
 }
 
 /** The threads of one of several policies: all of them together take no more than there are, and each takes one at least. */

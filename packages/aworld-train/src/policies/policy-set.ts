@@ -31,10 +31,10 @@ export function createPolicySet(members: readonly [PolicyOfSet, ...PolicyOfSet[]
       ? { logprobs: (rows, temperature, policies) => logprobsOf(members, (member) => member.reference, rows, temperature, policies) }
       : undefined,
     members: new Map(members.map((member) => [member.name, member])),
-    tier: first.tier,
+    tier: Object.fromEntries(members.map(({ name, tier }) => [name, tier])),
     details: {
       policy: members.map(({ name, trainable, details }) => `${name}${trainable ? '' : ' (frozen)'}: ${details.policy}`).join('; '),
-      engine: first.details.engine,
+      engine: members.map(({ name, details }) => `${name}: ${details.engine}`).join('; '),
     },
     async saveModel(directory) {
       await writeFolderWhole(directory, async (folder) => {

@@ -363,7 +363,9 @@ export const LocalConfig = z.strictObject({
         .min(1)
         .nullable()
         .default(null)
-        .describe('Threads that compute. Results do not depend on it. `null` takes as many as the machine runs at once, at most 8.'),
+        .describe(
+          'Threads that compute. Results do not depend on it. `null` takes as many as the machine runs at once, at most 8. Several policies share them out, and each takes one at least.',
+        ),
       simd: z
         .enum(['auto', 'plain', 'relaxed'])
         .default('auto')
