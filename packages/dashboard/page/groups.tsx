@@ -4,6 +4,7 @@ import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { isAnswered, usePlace } from './data.ts'
 import { fixed, integer, percent, points, seconds, signed, spread, stepName, visible } from './format.ts'
 import { type Group, groupsOf, isEvaluation, partnerOf, sampleName, sampleNumber, type Verdict, verdictOf } from './groups-of.ts'
+import { Roles } from './roles.tsx'
 import { filter, go, hrefs, route } from './route.ts'
 import { Columns } from './shares.tsx'
 import { Advantage, Chips, Dot, Dots, Empty, Facts, Middle, Section, useKeys } from './ui.tsx'
@@ -285,6 +286,7 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
           />
         )}
       </div>
+      {m && <Roles metrics={m} policies={summary.policies} />}
       {scrubber}
       <div class="bar">
         <Chips

@@ -1,5 +1,6 @@
 import type { StepSummary } from '@aworld-train/core'
 import { brief, fixed, integer, percent, seconds } from './format.ts'
+import { partsOf } from './roles.tsx'
 
 /** A metric as a small chart. */
 export interface Multiple {
@@ -49,15 +50,19 @@ export function multiplesOf(steps: readonly StepSummary[]): { main: Multiple[]; 
   const known = named.map(([name, multiple]) => ({ ...multiple, values: metric(name) })).filter(({ values }) => has(values))
   const words = new Set(named.map(([name]) => name))
   const names = [...new Set(steps.flatMap(({ metrics }) => Object.keys(metrics ?? {})))].filter((name) => !words.has(name)).sort()
-  const others = names.map(
-    (name): Multiple => ({
-      name,
-      values: metric(name),
-      note: 'as reported',
-      ...(name.endsWith('Ms') ? { format: seconds } : { format: brief }),
-    }),
-  )
-  const main = [...counted, ...known.slice(0, 4), ...sizes, ...known.slice(4)]
+  const reported = names.map((key) => {
+    const parts = partsOf(key)
+    const multiple: Multiple = {
+      name: parts ? `${parts.name}: ${parts.metric}` : key,
+      values: metric(key),
+      note: parts?.kind ?? 'as reported',
+      ...(key.endsWith('Ms') ? { format: seconds } : { format: brief }),
+    }
+    return { multiple, isRoleReward: parts?.kind === 'role' && parts.metric === 'reward' }
+  })
+  const rewards = reported.filter(({ isRoleReward }) => isRoleReward).map(({ multiple }) => multiple)
+  const others = reported.filter(({ isRoleReward }) => !isRoleReward).map(({ multiple }) => multiple)
+  const main = [...counted, ...rewards, ...known.slice(0, 4), ...sizes, ...known.slice(4)]
   // Another trainer has metrics of its own, of which the first fill the page.
   const missing = Math.max(0, 10 - main.length)
   return { main: [...main, ...others.slice(0, missing)], others: others.slice(missing) }

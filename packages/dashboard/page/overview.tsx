@@ -315,7 +315,10 @@ function Ledger({ summary, steps }: { summary: RunSummary; steps: readonly StepS
           <tbody>
             {agents.map(([name, { sampled, trained, untrained: reasonsOf }]) => (
               <tr key={name}>
-                <th scope="row">{visible(name)}</th>
+                <th scope="row">
+                  {visible(name)}
+                  {summary.policies[name] !== undefined && <small> {visible(summary.policies[name])}</small>}
+                </th>
                 <td>{integer(sampled)}</td>
                 <td>
                   <b>{integer(trained)}</b>

@@ -178,6 +178,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
         steps: tally.steps(records),
         evaluations: tally.evaluations(),
         ledger: ledger(report),
+        policies: start?.policies ?? {},
         agents: report && Object.keys(report.agents).length > 0 ? report.agents : tally.agents,
         unparsed: { byKind: unparsed, rollouts: unparsedRollouts ?? [] },
         repeated: { count: tally.repeated.count, first: [...tally.repeated.first] },

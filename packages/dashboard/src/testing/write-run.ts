@@ -144,6 +144,8 @@ export async function writeRun({
           ...outcome,
           trainerLogprobs: group === 0 ? new Float32Array(tokens).fill(-0.11) : null,
         })
+        const asked = { rollout: key, agent: 'helper', trajectory: 'helper', step, turns: [0], tokens: bytes('help').length }
+        if (hasReader) samples.push({ ...asked, ...outcome, trainerLogprobs: null })
       }
     }
     const metrics = {
@@ -156,6 +158,7 @@ export async function writeRun({
       rolloutMs: 700,
       maxLogprobDifference: step * 1e-6,
       [nameWith('patience', text)]: 3,
+      ...(hasReader && metricsOfTwo(step)),
     }
     const trained = [...new Set(samples.filter(({ reason }) => reason === null).map(({ rollout }) => rollout))]
     await store.commitStep({ step, weightVersion: step + 1, rollouts: trained, metrics, checkpoint: null }, samples)
@@ -190,6 +193,22 @@ export async function writeRun({
     },
   }
 }
+
+/** Metrics by policy and role. */
+const metricsOfTwo = (step: number): Record<string, number> => ({
+  'policy/policy/loss': -0.1,
+  'policy/reader/loss': -0.2,
+  'role/solver/reward': 0.7,
+  'role/solver/turns': 8,
+  'role/solver/malformedTurns': 1,
+  'role/solver/sampledTokens': 100,
+  'role/solver/groupsWithVariance': 1,
+  'role/helper/reward': 0.1 * step,
+  'role/helper/turns': 4,
+  'role/helper/malformedTurns': 2,
+  'role/helper/sampledTokens': 16,
+  'role/helper/groupsWithVariance': 0,
+})
 
 async function reverseIds(file: string): Promise<void> {
   const tokenizer = JSON.parse(await readFile(file, 'utf8'))
