@@ -10,6 +10,7 @@ export { outwardSettings, type ServiceKey, type ServiceSetting, serviceSettings 
 export { serverAliases, toolServers } from './table.ts'
 export {
   defineTool,
+  type ModelPart,
   type ModelRole,
   modelRoles,
   type ServerTool,

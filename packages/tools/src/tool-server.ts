@@ -65,11 +65,20 @@ export interface ServerToolContext {
 export const modelRoles = ['browseruse', 'code', 'think', 'guard', 'audio', 'image', 'video'] as const
 export type ModelRole = (typeof modelRoles)[number]
 
+/** A part of what a model is asked: text, or an image in the encoding that `mediaType` names. */
+export type ModelPart = { readonly text: string } | { readonly image: Buffer; readonly mediaType: string }
+
 /** A model of a third party behind the Chat Completions API. */
 export interface ToolModel {
   readonly name: string
   /** Resolves to the text of the answer. An error of the model rejects with a ToolError. */
-  complete(request: { readonly system: string; readonly user: string; readonly temperature: number }): Promise<string>
+  complete(request: {
+    readonly system: string
+    readonly user: string | readonly ModelPart[]
+    readonly temperature: number
+  }): Promise<string>
+  /** Resolves to the words spoken in a recording, whose encoding the ending of `name` tells, by the Transcriptions API. */
+  transcribe(recording: { readonly name: string; readonly bytes: Buffer }): Promise<string>
 }
 
 /** Declares a tool, with its types inferred from the schemas. */

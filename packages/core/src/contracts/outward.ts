@@ -2,8 +2,8 @@
 export interface OutwardRequest {
   readonly method?: 'GET' | 'HEAD' | 'POST' | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** The body of a POST. The caller encodes JSON. */
-  readonly body?: string | undefined
+  /** The body of a POST. The caller encodes JSON and forms. */
+  readonly body?: string | Uint8Array | undefined
   /** Largest accepted answer, decompressed, in bytes; 10 MB by default. */
   readonly maxBytes?: number | undefined
   /** Default 20,000. */

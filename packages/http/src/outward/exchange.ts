@@ -9,7 +9,7 @@ export interface Exchange {
   readonly url: URL
   readonly method: 'GET' | 'HEAD' | 'POST'
   readonly headers: Readonly<Record<string, string>>
-  readonly body?: string | undefined
+  readonly body?: string | Uint8Array | undefined
   /** Largest accepted answer after decompression. */
   readonly maxBytes: number
 }

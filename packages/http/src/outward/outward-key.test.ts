@@ -20,6 +20,11 @@ it.each([
   expect([outwardKey('search', 'GET', '/s', undefined), outwardKey('search', 'GET', '/s?a=1&a=2', undefined)]).not.toContain(key)
 })
 
+it('tells bodies of bytes apart that are the same as text', () => {
+  const keys = [0xfe, 0xff].map((byte) => outwardKey('search', 'POST', '/s', Uint8Array.of(byte)))
+  expect(keys[0]).not.toBe(keys[1])
+})
+
 it('names its service, without its part', () => {
   expect(serviceOfKey(outwardKey('wiki:de', 'GET', '/w', undefined))).toBe('wiki')
   expect(serviceOfKey(outwardKey('search', 'GET', '/a b?c=d e', undefined))).toBe('search')

@@ -1,6 +1,6 @@
 import { stableHash } from '@aworld-train/core'
 
-const json = (text: string): unknown => {
+const content = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -12,12 +12,13 @@ const json = (text: string): unknown => {
  * Name of a request in a recording. It does not depend on the order of a query's parameters or of a JSON body's members. It contains
  * neither the rollout nor a service's headers, keys and base URL.
  */
-export function outwardKey(service: string, method: string, target: string, body: string | undefined): string {
+export function outwardKey(service: string, method: string, target: string, body: string | Uint8Array | undefined): string {
   const [address = '', query = ''] = target.split('#', 1)[0]!.split(/\?(.*)/s)
   const parameters = new URLSearchParams(query)
   parameters.sort()
   const sorted = parameters.size > 0 ? `${address}?${parameters}` : address
-  return `${service} ${method} ${sorted}${body === undefined ? '' : ` ${stableHash(json(body))}`}`
+  const text = body instanceof Uint8Array ? Buffer.from(body).toString('latin1') : body
+  return `${service} ${method} ${sorted}${text === undefined ? '' : ` ${stableHash(content(text))}`}`
 }
 
 /** The service of a recorded request, without its part. */

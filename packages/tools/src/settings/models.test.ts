@@ -40,6 +40,30 @@ it('a model is asked with its key, and its answer is read', async () => {
   expect(seen).toEqual(['Bearer sk-1', { model: 'thinker', messages, temperature: 0 }])
 })
 
+it('a recording is sent as the same form each time, and what was said comes back', async () => {
+  const bodies: Buffer[] = []
+  const server = await openStandIn(({ url: { pathname }, bytes }) => {
+    bodies.push(bytes)
+    return json({ text: `said at ${pathname}` })
+  })
+  const values = new Map([
+    ['AUDIO_LLM_BASE_URL', `${server.url}/v1`],
+    ['AUDIO_LLM_MODEL_NAME', 'listener'],
+  ])
+  const outward = await openOutward({ services: modelServices(values) })
+  closing.push(server, outward)
+  const model = await openToolModel('audio', modelSettings(values, 'audio'), outward, new AbortController().signal)
+  const recording = { name: 'audio.wav', bytes: Buffer.from([0, 255, 13, 10, 254]) }
+  for (let time = 0; time < 2; time++) expect(await model.transcribe(recording)).toBe('said at /v1/audio/transcriptions')
+  expect(bodies[1]).toEqual(bodies[0])
+  expect(bodies[0]!.includes(recording.bytes)).toBe(true)
+  const boundary = bodies[0]!.toString('latin1', 2).split('\r\n', 1)[0]
+  const form = await new Response(new Uint8Array(bodies[0]!), {
+    headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
+  }).formData()
+  expect([form.get('model'), form.get('response_format'), (form.get('file') as File).name]).toEqual(['listener', 'json', 'audio.wav'])
+})
+
 it.each<[string, StandInAnswer, RegExp]>([
   ['an error', json({ error: 'no such model' }, 404), /^The model thinker answered with status 404: \{"error":"no such model"\}$/],
   ['no JSON', { body: 'busy' }, /^The model thinker answered with something that is no JSON: busy$/],

@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto'
 import { type Outward, ToolError } from '@aworld-train/core'
 import { z } from 'zod'
 import { jsonAnswer } from '../json-answer.ts'
-import type { ModelRole, ToolModel } from '../tool-server.ts'
+import type { ModelPart, ModelRole, ToolModel } from '../tool-server.ts'
 
 /** The model of a role, as its three variables describe it. */
 export interface ModelSettings {
@@ -25,6 +26,8 @@ export function modelSettings(values: ReadonlyMap<string, string>, role: ModelRo
 /** The used part of a chat completion. */
 const completion = z.object({ choices: z.tuple([z.object({ message: z.object({ content: z.string().min(1) }) })], z.unknown()) })
 
+const transcription = z.object({ text: z.string() })
+
 /** How long a model may think about one answer. */
 const modelTimeoutMs = 120_000
 
@@ -42,25 +45,41 @@ export async function openToolModel(
     const prefix = `${role.toUpperCase()}_LLM`
     throw new ToolError(`No model is configured for this tool. Its operator sets ${prefix}_BASE_URL and ${prefix}_MODEL_NAME.`)
   }
+  const { model } = settings
+  async function ask<Schema extends z.ZodType>(path: string, contentType: string, body: string | Buffer, schema: Schema) {
+    const request = { method: 'POST', headers: { 'content-type': contentType }, body, timeoutMs: modelTimeoutMs } as const
+    return jsonAnswer(`The model ${model}`, await outward.service(modelService(role), path, request, signal), schema)
+  }
   return {
-    name: settings.model,
+    name: model,
     async complete({ system, user, temperature }) {
       const messages = [
         { role: 'system', content: system },
-        { role: 'user', content: user },
+        { role: 'user', content: typeof user === 'string' ? user : user.map(toContentPart) },
       ]
-      const response = await outward.service(
-        modelService(role),
-        '/chat/completions',
-        {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ model: settings.model, messages, temperature }),
-          timeoutMs: modelTimeoutMs,
-        },
-        signal,
-      )
-      return jsonAnswer(`The model ${settings.model}`, response, completion).choices[0].message.content
+      const body = JSON.stringify({ model, messages, temperature })
+      return (await ask('/chat/completions', 'application/json', body, completion)).choices[0].message.content
     },
+    async transcribe({ name, bytes }) {
+      const { contentType, body } = toForm({ model, response_format: 'json' }, { name, bytes })
+      return (await ask('/audio/transcriptions', contentType, body, transcription)).text
+    },
+  }
+}
+
+const toContentPart = (part: ModelPart) =>
+  'text' in part
+    ? { type: 'text', text: part.text }
+    : { type: 'image_url', image_url: { url: `data:${part.mediaType};base64,${part.image.toString('base64')}` } }
+
+/** Encodes fields and a file as a form. Its boundary follows from the file, so that a recorded answer is found again. */
+function toForm(fields: Readonly<Record<string, string>>, { name, bytes }: { readonly name: string; readonly bytes: Buffer }) {
+  const boundary = createHash('sha256').update(bytes).digest('hex')
+  const part = (disposition: string) => `--${boundary}\r\ncontent-disposition: form-data; ${disposition}`
+  const texts = Object.entries(fields).map(([field, value]) => `${part(`name="${field}"`)}\r\n\r\n${value}\r\n`)
+  const head = `${texts.join('')}${part(`name="file"; filename="${name}"`)}\r\ncontent-type: application/octet-stream\r\n\r\n`
+  return {
+    contentType: `multipart/form-data; boundary=${boundary}`,
+    body: Buffer.concat([Buffer.from(head), bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]),
   }
 }

@@ -8,6 +8,8 @@ export interface StandInRequest {
   readonly url: URL
   readonly headers: IncomingHttpHeaders
   readonly body: string
+  /** The body as it came. */
+  readonly bytes: Buffer
 }
 
 export interface StandInAnswer {
@@ -42,7 +44,8 @@ export async function openStandIn(answer: (request: StandInRequest) => StandInAn
     const chunks: Buffer[] = []
     for await (const chunk of incoming) chunks.push(chunk)
     const url = new URL(`http://${incoming.headers.host}${incoming.url}`)
-    const request = { method: incoming.method ?? '', url, headers: incoming.headers, body: Buffer.concat(chunks).toString('utf8') }
+    const bytes = Buffer.concat(chunks)
+    const request = { method: incoming.method ?? '', url, headers: incoming.headers, body: bytes.toString('utf8'), bytes }
     requests.push(request)
     const reply = answer(request)
     if (reply) response.writeHead(reply.status ?? 200, reply.headers).end(reply.body)
