@@ -26,7 +26,8 @@ const noOutward: Outward = {
   service: () => Promise.reject(new Error('not measured')),
   hasService: () => false,
 }
-const noParsers: ParserJail = { notices: [], parse: () => Promise.reject(new Error('not measured')), close: async () => {} }
+const parse = () => Promise.reject(new Error('not measured'))
+const noParsers: ParserJail = { notices: [], parse, parseNative: parse, close: async () => {} }
 
 /** Milliseconds that each of `count` runs of `work` takes, one after the other. */
 async function time(count: number, work: (index: number) => Promise<unknown>): Promise<number[]> {

@@ -10,7 +10,7 @@ const nothing = () => Promise.reject(new Error('not here'))
 it('asks every rollout about its own file, which no other rollout sees or changes', async () => {
   await using stack = new AsyncDisposableStack()
   const sandbox = stack.adopt(await openSandbox({ tier: 'simulated' }), (each) => each.close())
-  const parsers = { notices: [], parse: nothing, close: async () => {} }
+  const parsers = { notices: [], parse: nothing, parseNative: nothing, close: async () => {} }
   const outward = { fetch: nothing, service: nothing, hasService: () => false }
   const server = stack.adopt(await openEnvironmentServer({ sandbox, parsers, outward }), (each) => each.close())
   const headers = { Authorization: `Bearer ${server.connectionToken}`, MCP_SERVERS: 'terminal-server' }

@@ -17,6 +17,17 @@ test('bubblewrap is what parsers run in by themselves', async () => {
   await jail.close()
 })
 
+test('a native parser has threads, and reaches nothing more than another', async () => {
+  const jail = await openParserJail({ isolation: 'bubblewrap' })
+  const hostile = new URL('../../packages/tools/src/sandbox/testing/hostile-parser.ts', import.meta.url)
+  const parse = (what: string) =>
+    jail.parseNative(hostile, new Uint8Array(), { what, path: '/etc/passwd', port: 80 }, new AbortController().signal)
+  expect(await parse('thread')).toBeGreaterThan(0)
+  const attempts = ['read', 'write', 'program', 'connect', 'fetch'].map(parse)
+  expect((await Promise.allSettled(attempts)).map(({ status }) => status)).toEqual(attempts.map(() => 'rejected'))
+  await jail.close()
+})
+
 test('the kernel filters what a parser asks of it, and it can write no more than 64 MB', async () => {
   const jail = await openParserJail({ isolation: 'bubblewrap' })
   const hostile = new URL('../../packages/tools/src/sandbox/testing/hostile-parser.ts', import.meta.url)

@@ -5,6 +5,7 @@ import { docxServer } from './servers/docx/server.ts'
 import { downloadServer } from './servers/download/server.ts'
 import { googlesearchServer } from './servers/googlesearch/server.ts'
 import { guardServer } from './servers/guard/server.ts'
+import { imageServer } from './servers/image/server.ts'
 import { parxivServer } from './servers/parxiv/server.ts'
 import { pdfServer } from './servers/pdf/server.ts'
 import { pptxServer } from './servers/pptx/server.ts'
@@ -28,6 +29,7 @@ export const toolServers: readonly ToolServer[] = [
   codeServer,
   thinkServer,
   guardServer,
+  imageServer,
   parxivServer,
   terminalServer,
   waybackServer,

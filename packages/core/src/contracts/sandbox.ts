@@ -113,5 +113,10 @@ export interface ParserJail {
    * to its result. An error that it throws, the time limit and the memory limit reject with a ToolError.
    */
   parse(module: URL, bytes: Uint8Array, options: unknown, signal: AbortSignal): Promise<unknown>
+  /**
+   * Does the same for a module with native addons or threads. Only namespaces of the kernel hold those; where there are none, it rejects
+   * with a ToolError that says why.
+   */
+  parseNative(module: URL, bytes: Uint8Array, options: unknown, signal: AbortSignal): Promise<unknown>
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-import { siblingModule } from '@aworld-train/core'
+import { type ParserJail, siblingModule } from '@aworld-train/core'
 import { z } from 'zod'
 import { answerFormat, defineTool, type ServerTool, type ServerToolContext } from '../tool-server.ts'
 
@@ -26,16 +26,24 @@ export const placeFields = {
 type Place = Readonly<z.output<z.ZodObject<typeof placeFields>>>
 
 /** Reads a file of the workspace in the parser jail, with the parser `./parse` beside the module at `moduleUrl`. */
-export async function readDocument(
+export const readDocument = (path: string, moduleUrl: string, options: object, context: ServerToolContext) =>
+  readWithParser(context.parsers.parse, path, moduleUrl, options, context)
+
+/** Does the same with a parser that has native addons or threads. */
+export const readNatively = (path: string, moduleUrl: string, options: object, context: ServerToolContext) =>
+  readWithParser(context.parsers.parseNative, path, moduleUrl, options, context)
+
+async function readWithParser(
+  parse: ParserJail['parse'],
   path: string,
   moduleUrl: string,
   options: object,
-  context: ServerToolContext,
+  { workspace, signal }: ServerToolContext,
 ): Promise<Record<string, unknown>> {
-  const bytes = await context.workspace.get(path, maxBytes, context.signal)
+  const bytes = await workspace.get(path, maxBytes, signal)
   const parser = siblingModule('parse', moduleUrl)
   const file = JSON.stringify(path.slice(0, 200))
-  return toWellFormed(await context.parsers.parse(parser, bytes, { file, ...options }, context.signal)) as Record<string, unknown>
+  return toWellFormed(await parse(parser, bytes, { file, ...options }, signal)) as Record<string, unknown>
 }
 
 /**

@@ -118,7 +118,9 @@ it('every server that AWorld documents may be asked for; those that are not here
   expect(await names(['browseruse-server', 'media-video-server'])).toEqual(new Set())
   const { missing } = server.status().servers.find(({ name }) => name === 'browser-server')!
   expect(missing).toEqual(['This version has no browser-server; configure an MCP server of your own for it.'])
-  expect(await names(aworldToolServers)).toEqual(new Set(aworldToolServers.filter((name) => !/^(browseruse|media-)/.test(name))))
+  expect(await names(aworldToolServers)).toEqual(
+    new Set(aworldToolServers.filter((name) => !/^(browseruse|media-(audio|video))/.test(name))),
+  )
 })
 
 it.each([
@@ -173,18 +175,15 @@ describe('state', () => {
   })
 })
 
-it('parsers take turns between leases, however many documents one of them has', async () => {
+it.each(['parse', 'parseNative'] as const)('parsers take turns between leases, however many documents one has: %s', async (parser) => {
   const begun: string[] = []
   const { promise: gate, resolve: openGate } = Promise.withResolvers<void>()
-  const parsers: ParserJail = {
-    notices: [],
-    async parse(_module, _bytes, options) {
-      begun.push(String(options))
-      if (options === 'slow') await gate
-      return {}
-    },
-    close: async () => {},
+  const parse: ParserJail['parse'] = async (_module, _bytes, options) => {
+    begun.push(String(options))
+    if (options === 'slow') await gate
+    return {}
   }
+  const parsers: ParserJail = { notices: [], parse, parseNative: parse, close: async () => {} }
   const reader: ToolServer = {
     name: 'reader-server',
     scope: 'files',
@@ -197,7 +196,7 @@ it('parsers take turns between leases, however many documents one of them has', 
         input: z.object({ name: z.string() }),
         output: z.object({}),
         async call({ name }, { parsers, signal }) {
-          await parsers.parse(new URL(import.meta.url), Buffer.alloc(0), name, signal)
+          await parsers[parser](new URL(import.meta.url), Buffer.alloc(0), name, signal)
           return {}
         },
         toText: () => 'read',

@@ -83,17 +83,17 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
 
 /** The parsers for a lease, which takes only a few at a time, so that many documents of one lease do not hold up those of another. */
 function parsersOf({ parserPlaces }: Lease, parsers: ParserJail): ParserJail {
-  return {
-    ...parsers,
-    async parse(module, bytes, options, signal) {
+  const inPlace =
+    (parse: ParserJail['parse']): ParserJail['parse'] =>
+    async (module, bytes, options, signal) => {
       await parserPlaces.take(signal)
       try {
-        return await parsers.parse(module, bytes, options, signal)
+        return await parse(module, bytes, options, signal)
       } finally {
         parserPlaces.give()
       }
-    },
-  }
+    }
+  return { ...parsers, parse: inPlace(parsers.parse), parseNative: inPlace(parsers.parseNative) }
 }
 
 /** Remarks on arguments without effect, so that a model trained on other tools does not rely on them. */

@@ -12,6 +12,5 @@ const absent = (name: string, scope: ToolScope, description: string): ToolServer
 export const absentServers: readonly ToolServer[] = [
   absent('browser-server', 'web', 'Operates a browser.'),
   absent('media-audio-server', 'files', 'Transcribes and trims audio.'),
-  absent('media-image-server', 'files', 'Reads text in images, and describes them.'),
   absent('media-video-server', 'files', 'Describes videos, and takes pictures from them.'),
 ]

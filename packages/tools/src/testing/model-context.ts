@@ -3,6 +3,7 @@ import { modelServices } from '../settings/model-services.ts'
 import { modelSettings, openToolModel } from '../settings/models.ts'
 import type { ModelRole, ServerToolContext } from '../tool-server.ts'
 import { openStandIn, type StandInAnswer } from './stand-in.ts'
+import { openTestSandbox } from './tier.ts'
 import { openToolContext, type TestToolContext } from './tool-context.ts'
 
 /**
@@ -12,6 +13,7 @@ export async function openModelContext(
   role: ModelRole,
   answer: (body: ChatRequest) => StandInAnswer | null,
   overrides: Partial<ServerToolContext> = {},
+  openSandbox = openTestSandbox,
 ): Promise<TestToolContext & { readonly requests: readonly ChatRequest[] }> {
   const requests: ChatRequest[] = []
   const server = await openStandIn(({ body }) => {
@@ -25,11 +27,8 @@ export async function openModelContext(
     [`${prefix}_MODEL_NAME`, 'a-model'],
   ])
   const outward = await openOutward({ services: modelServices(values) })
-  const context = await openToolContext({
-    outward,
-    model: (wanted) => openToolModel(wanted, modelSettings(values, wanted), outward, context.signal),
-    ...overrides,
-  })
+  const model: ServerToolContext['model'] = (wanted) => openToolModel(wanted, modelSettings(values, wanted), outward, context.signal)
+  const context = await openToolContext({ outward, model, ...overrides }, openSandbox)
   return {
     ...context,
     requests,

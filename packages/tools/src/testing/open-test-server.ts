@@ -17,6 +17,7 @@ export const noOutward: Outward = {
 export const noParsers: ParserJail = {
   notices: [],
   parse: async () => Promise.reject(new ToolError('There is no parser.')),
+  parseNative: async () => Promise.reject(new ToolError('There is no parser.')),
   close: async () => {},
 }
 

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { createSlots, orAborted, type ParserJail } from '@aworld-train/core'
+import { createSlots, orAborted, type ParserJail, ToolError } from '@aworld-train/core'
 import { bubblewrapFailure } from '../bubblewrap/probe.ts'
 import { seccompFilter } from '../bubblewrap/seccomp-filter.ts'
 import { bubblewrapCommand, nodeCommand, type ParserCommand, readableFor } from './parser-command.ts'
@@ -15,6 +15,14 @@ const defaultLimits: ParserLimits = { timeoutMs: 30_000, memoryBytes: 512 * 2 **
 /** Memory that Node takes besides the heap of its program. */
 const outsideHeapMb = 128
 
+interface Parse {
+  readonly module: URL
+  /** Whether the module has native addons or threads. */
+  readonly isNative: boolean
+  readonly bytes: Uint8Array
+  readonly options: unknown
+}
+
 /** Opens a jail for parsers. Each parse has a process, and as many run at once as the machine has cores. */
 export async function openParserJail({ isolation = 'auto', limits: overrides }: ParserJailOptions = {}): Promise<ParserJail> {
   const limits = { ...defaultLimits, ...overrides }
@@ -28,16 +36,17 @@ export async function openParserJail({ isolation = 'auto', limits: overrides }: 
   const places = createSlots(Math.max(2, availableParallelism()))
   const readable = new Map<string, readonly string[]>()
 
-  async function start(module: URL, bytes: Uint8Array, options: unknown, signal: AbortSignal): Promise<unknown> {
+  async function start({ module, isNative, bytes, options }: Parse, signal: AbortSignal): Promise<unknown> {
     const paths = readable.get(module.href) ?? readableFor(module)
     readable.set(module.href, paths)
-    return runParser(command({ readable: paths, heapMb, module: module.href }), { options, bytes, filter }, limits, signal)
+    const input = { options, bytes, filter, isNative }
+    return runParser(command({ readable: paths, heapMb, module: module.href, isNative }), input, limits, signal)
   }
 
-  async function parse(module: URL, bytes: Uint8Array, options: unknown, signal: AbortSignal): Promise<unknown> {
+  async function parse(call: Parse, signal: AbortSignal): Promise<unknown> {
     const either = AbortSignal.any([signal, closing.signal])
     await places.take(either)
-    const result = start(module, bytes, options, either)
+    const result = start(call, either)
     const settled = result.then(
       () => {},
       () => {},
@@ -53,7 +62,11 @@ export async function openParserJail({ isolation = 'auto', limits: overrides }: 
 
   return {
     notices: noticesOf(probe),
-    parse,
+    parse: (module, bytes, options, signal) => parse({ module, isNative: false, bytes, options }, signal),
+    async parseNative(module, bytes, options, signal) {
+      if (probe !== null) throw new ToolError(`Files of this kind are read in bubblewrap only, which this environment has not: ${probe}`)
+      return await parse({ module, isNative: true, bytes, options }, signal)
+    },
     async close() {
       closing.abort(new Error('The parsers are closed.'))
       await Promise.all(running)
@@ -76,8 +89,8 @@ const probeModule = new URL(import.meta.url.endsWith('.ts') ? './probe-parser.ts
 async function probeBubblewrap(): Promise<string | null> {
   if (process.platform !== 'linux') return 'it is for Linux.'
   try {
-    const command = bubblewrapCommand({ readable: readableFor(probeModule), heapMb: 64, module: probeModule.href })
-    const input = { options: null, bytes: new Uint8Array(), filter: seccompFilter(process.arch) }
+    const command = bubblewrapCommand({ readable: readableFor(probeModule), heapMb: 64, module: probeModule.href, isNative: false })
+    const input = { options: null, bytes: new Uint8Array(), filter: seccompFilter(process.arch), isNative: false }
     await runParser(command, input, defaultLimits, AbortSignal.timeout(30_000))
     return null
   } catch (error) {

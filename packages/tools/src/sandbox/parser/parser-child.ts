@@ -1,4 +1,3 @@
-import { Console } from 'node:console'
 import dgram from 'node:dgram'
 import dns from 'node:dns'
 import net from 'node:net'
@@ -40,8 +39,9 @@ async function parse(): Promise<ParserAnswer> {
   }
 }
 
-// Logs of a library must not mix with the answer.
-globalThis.console = new Console(process.stderr)
+// Logs of a library and of its threads must not mix with the answer.
+const write = process.stdout.write.bind(process.stdout)
+process.stdout.write = process.stderr.write.bind(process.stderr) as typeof write
 closeNetwork()
 const answer = await parse()
-process.stdout.write(JSON.stringify('value' in answer ? { value: answer.value ?? null } : answer), () => process.exit(0))
+write(JSON.stringify('value' in answer ? { value: answer.value ?? null } : answer), () => process.exit(0))

@@ -13,6 +13,8 @@ export interface ParserCommandOptions {
   readonly heapMb: number
   /** The URL of the parser. */
   readonly module: string
+  /** Whether it may load native addons and start threads. */
+  readonly isNative: boolean
 }
 
 /** A program and its arguments. */
@@ -24,9 +26,10 @@ export function readableFor(module: URL): string[] {
 }
 
 /** Node with only the permission to read. Its permissions do not cover the network, which its program closes itself. */
-export const nodeCommand: ParserCommand = ({ readable, heapMb, module }) => [
+export const nodeCommand: ParserCommand = ({ readable, heapMb, module, isNative }) => [
   process.execPath,
   '--permission',
+  ...(isNative ? ['--allow-addons', '--allow-worker'] : []),
   ...readable.map((path) => `--allow-fs-read=${path}`),
   `--max-old-space-size=${heapMb}`,
   child,

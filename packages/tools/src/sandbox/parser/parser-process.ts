@@ -20,6 +20,8 @@ export interface ParserInput {
   readonly bytes: Uint8Array
   /** Filter of system calls, if the program runs in bubblewrap. */
   readonly filter?: Buffer | undefined
+  /** Whether it may start a thread, which maps as much memory at its start as the process. */
+  readonly isNative: boolean
 }
 
 const watchMs = 50
@@ -31,9 +33,14 @@ const environment = process.platform === 'win32' ? { SystemRoot: process.env['Sy
 const mappedAtStartBytes = 640 * 2 ** 20
 
 /** Makes the system limit a program's memory, however fast it grows, where the system can. */
-function withinMemory(command: readonly [string, ...string[]], { memoryBytes }: ParserLimits): readonly [string, ...string[]] {
+function withinMemory(
+  command: readonly [string, ...string[]],
+  isNative: boolean,
+  { memoryBytes }: ParserLimits,
+): readonly [string, ...string[]] {
   if (process.platform !== 'linux') return command
-  return ['/bin/sh', '-c', 'ulimit -d "$0" && exec "$@"', String(Math.ceil((memoryBytes + mappedAtStartBytes) / 1_024)), ...command]
+  const bytes = memoryBytes + mappedAtStartBytes * (isNative ? 2 : 1)
+  return ['/bin/sh', '-c', 'ulimit -d "$0" && exec "$@"', String(Math.ceil(bytes / 1_024)), ...command]
 }
 
 const saysOutOfMemory = (text: string) => /out of memory|allocation failed|failed to allocate/i.test(text)
@@ -46,7 +53,7 @@ export async function runParser(
   signal: AbortSignal,
 ): Promise<unknown> {
   signal.throwIfAborted()
-  const [program, ...args] = withinMemory(command, limits)
+  const [program, ...args] = withinMemory(command, input.isNative, limits)
   const stdio = Array<'pipe'>(input.filter ? lifelineFd + 1 : filterFd).fill('pipe')
   const child = spawn(program, args, { env: environment, cwd: '/', stdio, windowsHide: true })
   if (input.filter) tieLifeline(child, lifelineFd)
