@@ -77,7 +77,17 @@ function declare(agent: Agent, graph: AgentGraph, policyBaseUrls: readonly strin
   const trainable = conf.isTrainable(policyBaseUrls)
   const definitions = agent.tools.length === 0 ? undefined : agent.tools.map(({ definition }) => definition)
   const functions = definitions?.map(({ name }) => name)
-  return { name: graph.nameOf(agent), trainable, model: conf.gatewayModel, policy: conf.policyModel, mcpConfig, mcpServers, hiddenTools, functions, definitions }
+  return {
+    name: graph.nameOf(agent),
+    trainable,
+    model: conf.gatewayModel,
+    policy: conf.policyModel,
+    mcpConfig,
+    mcpServers,
+    hiddenTools,
+    functions,
+    definitions,
+  }
 }
 
 /** Name of a plain function in a program. */

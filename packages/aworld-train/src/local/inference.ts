@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import {
   displayPath,
@@ -6,6 +7,7 @@ import {
   isInfrastructureFailure,
   isUnscored,
   passRates,
+  RunReport,
   type Sampling,
   TrainError,
   toEndedRollout,
@@ -49,7 +51,7 @@ export interface InferenceRequest extends RunRequest {
  * report and rejects with EVALUATION_FAILED.
  */
 export async function runInference(plan: LocalPlan, request: InferenceRequest): Promise<InferenceReport> {
-  const models = request.models ?? plan.policies.map((policy) => policy.model)
+  const models = request.models ?? modelsOf(plan, request.checkpoint)
   if (!models.every((model) => model !== null)) {
     throw new TrainError(
       'CONFIG_INVALID',
@@ -67,6 +69,21 @@ export async function runInference(plan: LocalPlan, request: InferenceRequest): 
     options: { ...options, fresh: true, resume: undefined },
   }
   return await inTriedRun(plan, tried, (run, parts) => inferInRun(plan, { ...request, parts, models }, run))
+}
+
+/** The model of each policy. A checkpoint of several is loaded into the models that its run began with, of which some are not trained. */
+function modelsOf({ policies }: LocalPlan, checkpoint: string | undefined): (string | null)[] {
+  if (checkpoint === undefined || policies[0].name === null) return policies.map(({ model }) => model)
+  const run = resolve(checkpoint, '..', '..')
+  const { data } = RunReport.safeParse(readJson(join(run, 'report.json')))
+  return policies.map(({ name, model }) => {
+    const found = [data?.policies?.[name!]?.model, model, join(run, 'models', name!)]
+    return found.find((folder) => folder != null && existsSync(folder)) ?? null
+  })
+}
+
+function readJson(path: string): unknown {
+  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : null
 }
 
 interface InferenceParts extends InferenceRequest {
@@ -144,6 +161,14 @@ async function inferInRun(plan: LocalPlan, { parts, models, ...request }: Infere
     kind: 'evaluation',
     model: models.length === 1 ? models[0]! : null,
     checkpoint,
+    ...(stage.policy.members && {
+      policies: Object.fromEntries(
+        plan.policies.map(({ name, trainable }, index) => [
+          name!,
+          { model: models[index]!, checkpoint: checkpoint !== null && trainable ? join(checkpoint, name!) : null },
+        ]),
+      ),
+    }),
     path,
     seed,
     sampling,

@@ -1,6 +1,7 @@
-import { readFileSync, rmSync } from 'node:fs'
+import { cpSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RunReport } from '@aworld-train/core'
+import type { InferenceReport, RunReport } from '@aworld-train/core'
+import { readRun } from '@aworld-train/store'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { makeTwoModels, trainerOfTwo } from './two-policies.test-support.ts'
 
@@ -65,4 +66,33 @@ it('a resumed run keeps the account of each policy', async () => {
     expect(ledger.trained).toBeGreaterThan(stopped.policies![name]!.ledger.trained)
     expect(stopped.policies![name]!.ledger.trained).toBeGreaterThan(0)
   }
+})
+
+it('a checkpoint of several policies is evaluated with the models that its run began with', async () => {
+  const reader = { trainable: false }
+  const trainer = await trainerOfTwo({ folder, reader, steps: 1 })
+  const { path, checkpoint } = await trainer.train()
+  const trained = await trainer.inference<InferenceReport>()
+  const started = await (await trainerOfTwo({ folder, reader })).inference<InferenceReport>()
+  // The configuration names another model by then.
+  cpSync(join(folder, 'reader'), join(folder, 'other'), { recursive: true })
+  const later = await trainerOfTwo({ folder, reader: { ...reader, path: './other' }, checkpoint: join(path, checkpoint!) })
+  const report = await later.inference<InferenceReport>()
+  expect(report).toMatchObject({
+    model: null,
+    policies: {
+      lead: { model: join(folder, 'lead'), checkpoint: join(path, checkpoint!, 'lead') },
+      reader: { model: join(folder, 'reader'), checkpoint: null },
+    },
+  })
+  const completionsOf = (each: InferenceReport) => {
+    const run = readRun(each.path)
+    try {
+      return [...run.episodes({})].flatMap(({ trajectories }) => trajectories.map(({ turns }) => [...turns[0]!.completionTokenIds]))
+    } finally {
+      run.close()
+    }
+  }
+  expect(completionsOf(report)).toEqual(completionsOf(trained))
+  expect(completionsOf(report)).not.toEqual(completionsOf(started))
 })

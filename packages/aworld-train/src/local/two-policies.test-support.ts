@@ -25,11 +25,19 @@ export interface TwoPolicies {
   readonly reader?: object | undefined
   readonly config?: object | undefined
   readonly steps?: number | undefined
+  readonly checkpoint?: string | undefined
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
 
 /** A trainer of two agents, `first` and `second`, each with a policy of its own. It has tests to evaluate before and after. */
-export async function trainerOfTwo({ folder, reader, config, steps = 2, onEvent = () => {} }: TwoPolicies): Promise<AgentTrainer> {
+export async function trainerOfTwo({
+  folder,
+  reader,
+  config,
+  steps = 2,
+  checkpoint,
+  onEvent = () => {},
+}: TwoPolicies): Promise<AgentTrainer> {
   const agentOf = (name: string, policy: string) => new Agent({ name, maxTurns: 1, conf: { llmProvider: 'policy', llmModelName: policy } })
   let scored = 0
   return await AgentTrainer.create({
@@ -49,6 +57,7 @@ export async function trainerOfTwo({ folder, reader, config, steps = 2, onEvent 
     baseDirectory: folder,
     seed: 3,
     steps,
+    checkpoint,
     runPath: join(folder, 'runs'),
     trainEngineName: 'local',
     onEvent,

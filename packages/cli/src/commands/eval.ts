@@ -8,6 +8,7 @@ import { loadProject } from '../load-project.ts'
 import { createRunDisplay } from '../terminal/run-display.ts'
 import { renderTokenReport } from '../terminal/token-report-text.ts'
 import { typedCommand, typedPath } from '../typed-command.ts'
+import { policiesIn } from './policies-in.ts'
 
 export const evaluate = defineCommand({
   arguments: [{ name: 'project', description: 'folder with an aworld-train.config.ts, or that file (default: this folder)' }],
@@ -74,20 +75,28 @@ function weightsOf(path: string): Weights {
 
 function weightsIn(folder: string): Weights | null {
   if (existsSync(join(folder, 'config.json'))) return { model: folder }
-  return existsSync(join(folder, 'tinker.json')) ? { checkpoint: folder, trainEngineName: 'tinker' } : null
+  // A run may have the model that a warm-up made, in a folder of its own.
+  const isRun = existsSync(join(folder, 'manifest.json'))
+  const hasPolicies = (file: 'config.json' | 'tinker.json') => !isRun && policiesIn(folder, file).length > 0
+  if (existsSync(join(folder, 'tinker.json')) || hasPolicies('tinker.json')) return { checkpoint: folder, trainEngineName: 'tinker' }
+  return hasPolicies('config.json') ? { checkpoint: folder } : null
 }
 
 const stepOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? -1)
 
 /** The lines of the report below the mean, which was shown when the evaluation ended. */
-function renderInference({ path, passAtK, byKind, tokenReport, model, checkpoint }: InferenceReport): string {
+function renderInference({ path, passAtK, byKind, tokenReport, model, checkpoint, policies }: InferenceReport): string {
+  const weights = policies ? Object.entries(policies) : [[null, { model: model as string, checkpoint }] as const]
   const passes = Object.entries(passAtK).map(([k, value]) => `pass@${k} ${value.toFixed(3)}`)
   const kinds = Object.entries(byKind).map(([kind, { reward }]) => `${kind} ${reward.toFixed(3)}`)
   return [
     ...(kinds.length > 1 ? [`kinds    ${kinds.join('  ')}`] : []),
     ...(passes.length > 0 ? [`pass@k   ${passes.join('  ')}`] : []),
     ...renderTokenReport(tokenReport),
-    `model    ${typedPath(model as string)}${checkpoint === null ? '' : `, weights of ${typedPath(checkpoint)}`}`,
+    ...weights.map(
+      ([name, own]) =>
+        `model    ${name === null ? '' : `${name}: `}${typedPath(own.model)}${own.checkpoint === null ? '' : `, weights of ${typedPath(own.checkpoint)}`}`,
+    ),
     `results  ${typedPath(join(path, 'report.json'))}`,
   ].join('\n')
 }

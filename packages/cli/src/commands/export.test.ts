@@ -206,3 +206,34 @@ it('writes a model without the state of its optimiser', async () => {
   await exportTo(join(folder, 'model'), { what: 'model' })
   expect(readdirSync(join(folder, 'model')).sort()).toEqual(model)
 })
+
+it('writes one of several policies, and names them where none or another is named', async () => {
+  const checkpoint = 'checkpoints/step-000001'
+  const store = await openRunStore({ path: run })
+  await store.commitStep({ step: 1, weightVersion: 1, rollouts: ['a'], metrics: {}, checkpoint })
+  await store.close()
+  for (const name of ['lead', 'reader']) {
+    mkdirSync(join(run, checkpoint, name), { recursive: true })
+    for (const file of ['config.json', 'checkpoint.json']) writeFileSync(join(run, checkpoint, name, file), name)
+  }
+  const target = join(folder, 'model')
+  const refusal = (policy?: string) => exportTo(target, { what: 'model', policy }).catch((error: Error) => error.message)
+  expect(await refusal()).toContain('has the policies "lead", "reader"; name the one to write with --policy.')
+  expect(await refusal('raeder')).toContain('Did you mean "reader"?')
+  await exportTo(target, { what: 'model', policy: 'reader' })
+  expect(readdirSync(target)).toEqual(['config.json'])
+  expect(readFileSync(join(target, 'config.json'), 'utf8')).toBe('reader')
+})
+
+it('writes the samples of one policy', async () => {
+  const target = join(folder, 'samples.jsonl')
+  await exportTo(target, { policy: 'local' })
+  expect(
+    readFileSync(target, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).policy),
+  ).toContain('local')
+  await expect(exportTo(join(folder, 'none.jsonl'), { policy: 'reader' })).rejects.toThrow('No samples of')
+  await expect(exportTo(join(folder, 'none.jsonl'), { what: 'episodes', policy: 'local' })).rejects.toThrow('leave out --policy')
+})

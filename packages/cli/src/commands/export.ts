@@ -19,6 +19,7 @@ export const exportRun = defineCommand({
       .default('samples')
       .describe('training samples (tokens, mask, logprobs, reward), whole episodes, or the trained model as a Hugging Face folder'),
     step: z.int().min(1).optional().describe('checkpoint to export, with --what model (default: the newest)'),
+    policy: z.string().optional().describe('of a run with several policies: the one whose model or samples are written'),
     dtype: z.enum(['keep', 'bfloat16']).default('keep').describe('of the exported weights: as they were trained, or bfloat16'),
     split: z.string().default('train').describe('which split: train, test, validation, or all, held-out ones included'),
     minReward: z.number().optional().describe('only episodes with at least this reward'),
@@ -26,17 +27,19 @@ export const exportRun = defineCommand({
   async run({ args, options, signal }) {
     const target = resolve(options.to)
     if (options.what === 'model') {
-      await exportModel({ run: args[0] as string, target, step: options.step, dtype: options.dtype, signal })
+      await exportModel({ run: args[0] as string, target, step: options.step, policy: options.policy, dtype: options.dtype, signal })
       return undefined
     }
-    const { what, minReward } = options
+    const { what, minReward, policy } = options
+    if (what === 'episodes' && policy !== undefined)
+      throw new TrainError('CONFIG_INVALID', 'An episode is of all its policies; leave out --policy, or write samples.')
     const split = options.split === 'all' ? undefined : options.split
     const format = extname(target)
     if (format !== '.jsonl' && format !== '.parquet')
       throw new TrainError('CONFIG_INVALID', `"${options.to}" ends in neither .jsonl nor .parquet; choose one.`)
     const run = readRun(args[0] as string)
     try {
-      const rows = exportRows(run.episodes({ split, minReward }), what)
+      const rows = exportRows(run.episodes({ split, minReward }), what, policy)
       const count = await writeTarget(options.to, () =>
         format === '.jsonl' ? writeJsonLines(rows, target) : writeParquet(what, rows, target),
       )
@@ -55,10 +58,14 @@ export const exportRun = defineCommand({
   },
 })
 
-function* exportRows(episodes: Iterable<Episode>, what: 'samples' | 'episodes'): Generator<Record<string, unknown>> {
+function* exportRows(
+  episodes: Iterable<Episode>,
+  what: 'samples' | 'episodes',
+  policy: string | undefined,
+): Generator<Record<string, unknown>> {
   for (const episode of episodes) {
     if (what === 'episodes') yield z.encode(Episode, episode)
-    else for (const sample of toTrainingSamples(episode).samples) yield z.encode(TrainingSample, sample)
+    else for (const sample of toTrainingSamples(episode, { policy }).samples) yield z.encode(TrainingSample, sample)
   }
 }
 

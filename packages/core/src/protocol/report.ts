@@ -124,6 +124,8 @@ export const InferenceReport = z.strictObject({
   version: z.literal(1),
   kind: z.literal('evaluation'),
   ...weights,
+  /** The policies by name, if there are several; `model` is `null` then. */
+  policies: z.record(z.string(), z.strictObject({ model: z.string(), checkpoint: z.string().nullable() })).optional(),
   path: z.string(),
   seed: z.int(),
   sampling: Sampling,
