@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { Agent, Swarm } from '@aworld-train/agent'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { diagnose } from './diagnose.ts'
+import { makeTwoModels } from './two-policies.test-support.ts'
 
 let folder: string
 
@@ -120,4 +121,33 @@ it('names instructions of an agent that leave the model no room, however short t
   expect(checks.filter(({ ok }) => !ok)).toEqual([
     { name: 'rollout', ok: false, message: expect.stringMatching(/ended as context-overflow: The conversation has \d+ tokens/) },
   ])
+})
+
+it('checks the template of each policy, and that agents ask for policies that are there', async () => {
+  const models = makeTwoModels()
+  try {
+    const agentOf = (name: string, llmModelName: string) => new Agent({ name, maxTurns: 1, conf: { llmProvider: 'policy', llmModelName } })
+    const checksOf = (policy: string) =>
+      diagnose(
+        {
+          agent: new Swarm(agentOf('first', 'lead'), agentOf('second', policy)),
+          trainDataset: [{ id: 'a', prompt: 'What is the symbol of iron?', answer: 'Fe' }],
+          rewardFunc: () => 1,
+          config: {
+            policies: { lead: { path: './lead' }, reader: { path: './reader', trainable: false } },
+            engine: { threads: 2, simd: 'plain' },
+            sampling: { maxTokens: 4 },
+          },
+          baseDirectory: models,
+        },
+        new AbortController().signal,
+      )
+    const checks = await checksOf('reader')
+    expect(checks.filter(({ ok }) => !ok)).toEqual([])
+    expect(checks.map(({ name }) => name)).toEqual(expect.arrayContaining(['template of lead', 'template of reader', 'prompts', 'rollout']))
+    const [problem] = (await checksOf('raeder')).filter(({ ok }) => !ok)
+    expect(problem).toMatchObject({ name: 'config', message: expect.stringContaining('Did you mean "reader"?') })
+  } finally {
+    rmSync(models, { recursive: true, force: true })
+  }
 })

@@ -5,10 +5,10 @@ import { AgentTrainer, type AgentTrainerOptions, type InferenceReport, pythonTra
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { loadProject } from '../load-project.ts'
+import { policiesIn } from '../policies-in.ts'
 import { createRunDisplay } from '../terminal/run-display.ts'
 import { renderTokenReport } from '../terminal/token-report-text.ts'
 import { typedCommand, typedPath } from '../typed-command.ts'
-import { policiesIn } from './policies-in.ts'
 
 export const evaluate = defineCommand({
   arguments: [{ name: 'project', description: 'folder with an aworld-train.config.ts, or that file (default: this folder)' }],

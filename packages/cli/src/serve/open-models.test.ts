@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chatMlTemplate } from '@aworld-train/chat'
@@ -117,5 +117,13 @@ test('what a folder lacks is named', async () => {
   await expect(open(directory, { a: { kind: 'vllm', urls: ['http://127.0.0.1:1'] } })).rejects.toThrow(/models.a needs "folder"/)
   await expect(open(directory, { a: { kind: 'vllm', mode: 'chat', urls: ['http://127.0.0.1:1'] } })).rejects.toThrow(
     /models.a needs "contextLength"/,
+  )
+})
+
+test('a checkpoint of several policies is no model, and the error says which there are', async () => {
+  const directory = await modelFolder()
+  for (const name of ['lead', 'reader']) await cp(join(directory, 'model'), join(directory, 'step-000001', name), { recursive: true })
+  await expect(open(directory, { served: { kind: 'local', path: './step-000001' } })).rejects.toThrow(
+    `models.served.path is a checkpoint of several policies, "lead", "reader"; name the folder of one, such as ${join(directory, 'step-000001', 'lead')}`,
   )
 })

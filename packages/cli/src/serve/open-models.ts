@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
 import { describeModel, TrainError } from '@aworld-train/core'
@@ -7,6 +8,7 @@ import type { ModelRoute, PublishWeights } from '@aworld-train/gateway'
 import { type ChannelEngine, createChannelEngine } from '@aworld-train/rollout'
 import { keepTokenizer } from '@aworld-train/store'
 import { toFrozenRoutes } from '@aworld-train/training'
+import { policiesIn } from '../policies-in.ts'
 import { createFleets, type FleetOf, publishTo } from './open-fleets.ts'
 import type { ChannelModel, RemoteModel, ServeConfig, ServeModel } from './serve-config.ts'
 
@@ -122,6 +124,11 @@ function openChannel(name: string, settings: ChannelModel, { config, directory, 
 async function openModel(name: string, model: ServeModel, options: OpenModelsOptions, fleetOf: FleetOf): Promise<ServedModel> {
   if (model.kind === 'local') {
     const path = resolve(options.directory, model.path)
+    const policies = policiesIn(path, 'config.json')
+    if (policies.length > 0 && !existsSync(join(path, 'config.json'))) {
+      const message = `models.${name}.path is a checkpoint of several policies, ${policies.map((each) => `"${each}"`).join(', ')}; name the folder of one, such as ${join(path, policies[0]!)}, or one that export --policy has written.`
+      throw new TrainError('CONFIG_INVALID', message)
+    }
     const local = options.stack.adopt(
       await createLocalEngine({
         model: path,
