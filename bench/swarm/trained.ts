@@ -42,7 +42,9 @@ async function modelIn(folder: string, { name, context }: NonNullable<Variant['m
       simd: 'plain',
       threads: null,
       signal: new AbortController().signal,
-      onProgress() {},
+      onProgress(done, total) {
+        if (done % 50 === 0) process.stdout.write(`model-${name}  ${done} of ${total} steps of its warm-up\n`)
+      },
     })
     await rename(unfinished, made)
   }
