@@ -19,7 +19,8 @@ export const lead = (request: WarmUpRequest) => warmUp(request, [planning], 600)
 /** Makes the readers' starting policy. */
 export const reader = (request: WarmUpRequest) => warmUp(request, [reading], 350)
 
-const demonstrationsPerStep = 48
+/** Of each agent, in a step. */
+const demonstrationsPerAgent = 48
 
 const shape = {
   hiddenSize: 96,
@@ -46,7 +47,7 @@ export async function warmUp(request: WarmUpRequest, agents: readonly Demonstrat
     const random = createRandom(seed)
     function* batches() {
       for (let step = 0; step < steps; step++) {
-        yield Array.from({ length: demonstrationsPerStep }, (_, index) => {
+        yield Array.from({ length: demonstrationsPerAgent * agents.length }, (_, index) => {
           const { tools, right, demonstrate } = agents[index % agents.length]!
           return toWarmUpSamples({ chat, messages: demonstrate(random, random() < (step < 0.7 * steps ? 0.85 : right)), tools })
         }).flat()
