@@ -106,8 +106,8 @@ function notesOf(trained: readonly Trained[]): string[] {
   const shares = own.map(([share, values]) => [share, values?.slice(0, count) ?? []] as const)
   const withoutOwn = shares[0]![1]
   return [
-    `${both.filter((reward) => reward >= 0.8).length} of ${both.length} seeds reach 0.8 with both policies trained, at temperature 1.`,
-    ...below.map((line) => `${line} the median of both policies trained.`),
+    `${both.filter((reward) => reward >= 0.8).length} of ${both.length} seeds reach 0.8 with both trained, at temperature 1.`,
+    ...below.map((line) => `${line} the median of both trained.`),
     ...(count < 2
       ? []
       : shares.map(([share, values], index) => {

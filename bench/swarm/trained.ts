@@ -60,10 +60,9 @@ export async function digestOf(folders: readonly string[]): Promise<string> {
   const hash = createHash('sha256')
   for (const folder of folders) {
     const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-    const files = entries
-      .filter((entry) => entry.isFile() && !entry.name.endsWith('.md'))
-      .map(({ parentPath, name }) => join(parentPath, name))
-    for (const file of files.toSorted()) hash.update(`${file}\n`).update(await readFile(file))
+    const files = entries.filter((entry) => entry.isFile() && !/\.md$|^page\.ts$/.test(entry.name))
+    const paths = files.map(({ parentPath, name }) => join(parentPath, name)).toSorted()
+    for (const path of paths) hash.update(`${path}\n`).update(await readFile(path))
   }
   return hash.digest('hex').slice(0, 12)
 }

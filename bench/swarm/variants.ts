@@ -30,25 +30,25 @@ const ownReward = (share: number) => () => ({ config: { ...config, training: { .
 const onePolicy = (agent: object) => (path: string) => ({ agent, config: { ...rest, model: { path } } })
 
 export const variants: Readonly<Record<string, Variant>> = {
-  both: { title: 'both policies trained', seeds: 10, change: () => ({}) },
+  both: { title: 'both trained', seeds: 10, change: () => ({}) },
   lead: {
-    title: 'the lead trained, the reader frozen',
+    title: 'lead trained',
     seeds: 2,
     change: () => ({ config: { ...config, policies: { lead, reader: { ...reader, ...frozen } } } }),
   },
   reader: {
-    title: 'the reader trained, the lead frozen',
+    title: 'reader trained',
     seeds: 2,
     change: () => ({ config: { ...config, policies: { lead: { ...lead, ...frozen }, reader } } }),
   },
-  short: { title: 'one agent, context of 256', seeds: 2, model: { name: 'alone', context: 256 }, change: onePolicy(alone) },
-  roomy: { title: 'one agent, context of 512', seeds: 2, model: { name: 'alone', context: 512 }, change: onePolicy(alone) },
+  short: { title: 'one agent, 256', seeds: 2, model: { name: 'alone', context: 256 }, change: onePolicy(alone) },
+  roomy: { title: 'one agent, 512', seeds: 2, model: { name: 'alone', context: 512 }, change: onePolicy(alone) },
   shared: {
-    title: 'one policy for both agents',
+    title: 'one policy',
     seeds: 2,
     model: { name: 'shared', context: 512 },
     change: onePolicy(planner),
   },
-  'own-half': { title: "half of the reader's reward its own", seeds: 5, change: ownReward(0.5) },
-  'own-full': { title: "all of the reader's reward its own", seeds: 5, change: ownReward(1) },
+  'own-half': { title: 'own reward 0.5', seeds: 5, change: ownReward(0.5) },
+  'own-full': { title: 'own reward 1', seeds: 5, change: ownReward(1) },
 }
