@@ -20,7 +20,7 @@ export const questionOf = (names: readonly string[]) => `Add the numbers of ${na
 
 /** A page of words that ends with the number. */
 export function pageOf(random: Random, number: number): string {
-  const page = Array.from({ length: 48 }, () => pick(random, words))
+  const page = Array.from({ length: 26 }, () => pick(random, words))
   page.push(String(number))
   return page.join(' ')
 }

@@ -17,7 +17,7 @@ import { cities, sums, words } from './tasks.ts'
 export const lead = (request: WarmUpRequest) => warmUp(request, [planning], 600)
 
 /** Makes the readers' starting policy. */
-export const reader = (request: WarmUpRequest) => warmUp(request, [reading], 350)
+export const reader = (request: WarmUpRequest) => warmUp(request, [reading], 200)
 
 /** Of each agent, in a step. */
 const demonstrationsPerAgent = 48
