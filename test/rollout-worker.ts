@@ -1,6 +1,7 @@
 import type { Message, RunStore } from '@aworld-train/core'
-import { createRolloutRunner } from '@aworld-train/rollout'
 import { openRunStore, resolveRun } from '@aworld-train/store'
+// The module and not the package: the rest of it takes almost half of the start of a process, and the test starts a dozen.
+import { createRolloutRunner } from '../packages/rollout/src/rollout-runner.ts'
 import { memoryEnvironment } from '../packages/rollout/src/testing/memory-environment.ts'
 import { memoryGateway } from '../packages/rollout/src/testing/memory-gateway.ts'
 import { exactReward, program, rolloutRequest } from '../packages/rollout/src/testing/rollout-fixtures.ts'
