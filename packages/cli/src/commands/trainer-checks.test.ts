@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chatMlTemplate } from '@aworld-train/chat'
@@ -9,14 +9,14 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { writeScriptedPython } from '../../../aworld-train/src/testing/scripted-python.ts'
 import { trainerChecks } from './trainer-checks.ts'
 
-it('says of a project what its data may mean otherwise, beside its problems', async () => {
+it('says of a project what its data may mean otherwise, beside its problems, and reads its configuration once', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'aworld-train-verl-checks-'))
   onTestFinished(() => {
     vi.unstubAllEnvs()
     rmSync(directory, { recursive: true, force: true })
   })
   await writeTinyModel({ directory: join(directory, 'model'), template: chatMlTemplate })
-  const { python } = await writeScriptedPython(directory)
+  const { python, starts } = await writeScriptedPython(directory)
   vi.stubEnv('AWORLD_TRAIN_PYTHON', python)
   const task = { prompt: 'Is 4 even?', answer: 'yes', anwser: 'yes' }
   writeFileSync(join(directory, 'train.jsonl'), `${JSON.stringify(task)}\n`.repeat(2))
@@ -47,4 +47,5 @@ it('says of a project what its data may mean otherwise, beside its problems', as
       message: expect.stringMatching(/"anwser" goes to the reward.*Did you mean "answer" by "anwser"/),
     },
   ])
+  expect(readFileSync(starts, 'utf8').match(/^.*resolve_config$/gm)).toHaveLength(1)
 })

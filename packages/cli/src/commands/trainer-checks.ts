@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path'
 import { errorMessage } from '@aworld-train/core'
-import { diagnoseTrainer, type Trainer } from '@aworld-train/trainers/shared'
+import { diagnoseTrainer, type PythonTrainingPlan, type Trainer } from '@aworld-train/trainers/shared'
 import { AgentTrainer, type DoctorCheck, type PythonTrainerProcessor, trainerSections } from 'aworld-train'
 import { loadProject } from '../load-project.ts'
 import type { CheckReport } from './check-report.ts'
@@ -24,16 +24,18 @@ export async function trainerChecks({ trainer, project, config, smoke, report, s
   const messages = new Set<string>()
   let projectDirectory = process.cwd()
   let source: string | object | undefined = config === undefined ? undefined : resolve(config)
+  let planned: PythonTrainingPlan | undefined
   if (project !== undefined) {
     const { file, definition } = await loadProject(project)
     projectDirectory = definition.baseDirectory ?? dirname(file)
     source ??= definition.config
-    const checks = await projectChecks({ ...definition, trainEngineName: trainer.name, ...(config ? { config: resolve(config) } : {}) })
-    for (const { message } of checks) messages.add(message)
-    report.add(...checks)
+    const checked = await projectChecks({ ...definition, trainEngineName: trainer.name, ...(config ? { config: resolve(config) } : {}) })
+    for (const { message } of checked.checks) messages.add(message)
+    report.add(...checked.checks)
+    planned = checked.plan
   }
   let trains = true
-  const options = { env: process.env, projectDirectory, config: source, sections: trainerSections, signal }
+  const options = { env: process.env, projectDirectory, config: source, sections: trainerSections, planned, signal }
   for await (const { name, level, message } of diagnoseTrainer(trainer, options)) {
     if (level === 'problem' && ['python', 'packages', 'imports'].includes(name)) trains = false
     if (!messages.has(message)) report.add({ name, ok: level !== 'problem', warning: level === 'warning', message })
@@ -44,20 +46,27 @@ export async function trainerChecks({ trainer, project, config, smoke, report, s
   await smokeTraining({ trainer, projectDirectory, onCheck: (check) => report.add(check), signal })
 }
 
-/** Every problem of the five modules, or the warnings about them if there is no problem. */
-async function projectChecks(definition: ConstructorParameters<typeof AgentTrainer>[0]): Promise<DoctorCheck[]> {
+interface CheckedProject {
+  readonly checks: readonly DoctorCheck[]
+  readonly plan: PythonTrainingPlan | undefined
+}
+
+/** Every problem of the five modules, or the plan and the warnings about them if there is no problem. */
+async function projectChecks(definition: ConstructorParameters<typeof AgentTrainer>[0]): Promise<CheckedProject> {
   const name = 'project'
   try {
     const trainer = new AgentTrainer(definition)
     await trainer.validate()
-    const { notes = [], warnings = [] } = (trainer.trainProcessor as PythonTrainerProcessor).plan?.findings ?? {}
-    return [
+    const { plan } = trainer.trainProcessor as PythonTrainerProcessor
+    const { notes = [], warnings = [] } = plan?.findings ?? {}
+    const checks = [
       { name, ok: true, message: 'agent, data, reward and configuration are there' },
       ...warnings.map((message) => ({ name, ok: true, warning: true, message })),
       ...notes.map((message) => ({ name: 'note', ok: true, message })),
     ]
+    return { checks, plan }
   } catch (error) {
     const problems = error instanceof Error && error.cause instanceof AggregateError ? error.cause.errors : [error]
-    return problems.map((each: unknown) => ({ name, ok: false, message: errorMessage(each) }))
+    return { checks: problems.map((each: unknown) => ({ name, ok: false, message: errorMessage(each) })), plan: undefined }
   }
 }

@@ -5,7 +5,7 @@ import { type FoundPython, findPython } from '../environment/find-python.ts'
 import { bridgeDirectory } from '../python-package.ts'
 import { contextLengthOf } from './plan-start.ts'
 import { toCheck } from './to-check.ts'
-import type { Trainer } from './training-plan.ts'
+import type { PythonTrainingPlan, Trainer } from './training-plan.ts'
 
 export interface DiagnoseOptions {
   readonly env: NodeJS.ProcessEnv
@@ -14,15 +14,17 @@ export interface DiagnoseOptions {
   readonly config?: string | object | undefined
   /** Keys at the top of a configuration that belong to one trainer each. */
   readonly sections?: readonly string[] | undefined
+  /** A plan for that configuration. Its Python is not looked for again, and its configuration is not read again. */
+  readonly planned?: Pick<PythonTrainingPlan, 'python' | 'config'> | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 /** Checks the Python of a framework, a configuration and the machine; collects every problem and starts no training. */
 export async function* diagnoseTrainer(trainer: Trainer, options: DiagnoseOptions): AsyncGenerator<MachineCheck> {
-  const { env, projectDirectory, config, signal } = options
-  const found = await findPython(trainer.python, { env, projectDirectory, signal }).catch((error: unknown) =>
-    toProblem('python', error, signal),
-  )
+  const { env, projectDirectory, config, planned, signal } = options
+  const found =
+    planned?.python ??
+    (await findPython(trainer.python, { env, projectDirectory, signal }).catch((error: unknown) => toProblem('python', error, signal)))
   const python = 'path' in found ? found.path : null
   if ('level' in found) yield found
   else yield* pythonChecks(trainer, found)
@@ -65,15 +67,17 @@ export interface ConfigDiagnosis {
 /** Checks a configuration. Finds its problems, its traps, and the errors of the installed framework. */
 export async function diagnoseConfig(
   trainer: Trainer,
-  { config: source, projectDirectory, python, env, sections, signal }: DiagnoseOptions & { readonly python: string | null },
+  { config: source, projectDirectory, python, env, sections, planned, signal }: DiagnoseOptions & { readonly python: string | null },
 ): Promise<ConfigDiagnosis> {
-  const config = await trainer.readConfig(typeof source === 'string' ? resolve(projectDirectory, source) : source, {
-    baseDirectory: projectDirectory,
-    environment: env,
-    sections,
-    findPython: async () => python,
-    signal,
-  })
+  const config =
+    planned?.config ??
+    (await trainer.readConfig(typeof source === 'string' ? resolve(projectDirectory, source) : source, {
+      baseDirectory: projectDirectory,
+      environment: env,
+      sections,
+      findPython: async () => python,
+      signal,
+    }))
   const note = (message: string): MachineCheck => ({ name: 'note', level: 'ok', message })
   const problem = (message: string): MachineCheck => ({ name: 'config', level: 'problem', message })
   const warning = (message: string): MachineCheck => ({ name: 'config', level: 'warning', message })
