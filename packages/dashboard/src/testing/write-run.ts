@@ -144,8 +144,8 @@ export async function writeRun({
           ...outcome,
           trainerLogprobs: group === 0 ? new Float32Array(tokens).fill(-0.11) : null,
         })
-        const asked = { rollout: key, agent: 'helper', trajectory: 'helper', step, turns: [0], tokens: bytes('help').length }
-        if (hasReader) samples.push({ ...asked, ...outcome, trainerLogprobs: null })
+        const ofHelper = { rollout: key, agent: 'helper', trajectory: 'helper', step, turns: [0], tokens: bytes('help').length }
+        if (hasReader) samples.push({ ...ofHelper, ...outcome, trainerLogprobs: null })
       }
     }
     const metrics = {
