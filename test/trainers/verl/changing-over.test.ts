@@ -45,9 +45,10 @@ async function changeOf(before: string, after: string): Promise<number> {
   return Math.max(...changes)
 }
 
-/** Serves a folder on a free port until the test ends, or `close` is called. */
+/** Serves a folder behind a key on a free port until the test ends, or `close` is called. */
 async function serve(folder: string) {
-  const command = startCommand(['serve', folder, '--port', '0', '--max-tokens', '12'])
+  process.env['ROUND_KEY'] = 'sixteen-letters-or-more'
+  const command = startCommand(['serve', folder, '--port', '0', '--max-tokens', '12', '--key-env', 'ROUND_KEY'])
   const close = async () => {
     command.process.kill('SIGINT')
     await command.ended
@@ -79,7 +80,7 @@ async function changeOver(trainEngineName: string): Promise<void> {
       onEvent: () => {},
       config: {
         model: { path: models[trained] },
-        models: { [other]: { baseUrl: served.baseUrl, model: other } },
+        models: { [other]: { baseUrl: served.baseUrl, model: other, apiKeyEnv: 'ROUND_KEY' } },
         training: { steps: 2, promptsPerStep: 4, samplesPerPrompt: 4, learningRate: 1e-3, evaluateEvery: null, checkpointEvery: 2 },
         sampling: { maxTokens: 12 },
         // A short answer is cut and has its share of even tokens all the same.
