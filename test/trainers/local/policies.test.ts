@@ -81,7 +81,8 @@ async function outcomeOf(project: TinyProject, steps: number) {
   const [path, ...others] = (await project.runs()) as [string, ...string[]]
   expect(others).toEqual([])
   const report = JSON.parse(readFileSync(join(path, 'report.json'), 'utf8')) as RunReport
-  expect(report).toMatchObject({ status: 'finished', ledger: { unexplained: 0 } })
+  const accounts = { ledger: { unexplained: 0 } }
+  expect(report).toMatchObject({ status: 'finished', ...accounts, policies: { lead: accounts, reader: accounts } })
   const checkpoints = readdirSync(join(path, 'checkpoints')).sort()
   const hashes = Object.fromEntries(
     checkpoints.flatMap((checkpoint) => {
@@ -107,7 +108,9 @@ async function outcomeOf(project: TinyProject, steps: number) {
       Object.fromEntries(Object.entries(metrics).filter(([name]) => /^(policy\/.*|loss|trainedTokens|rewardMean)$/.test(name)))
     const curve = run.steps().map(({ metrics }) => ofSeed(metrics))
     expect(curve).toHaveLength(steps)
-    return { hashes, curve, trained: report.ledger!.trained }
+    const trainedTokens = names.map((name) => report.policies![name]!.ledger.trained)
+    expect(Math.min(...trainedTokens)).toBeGreaterThan(0)
+    return { hashes, curve, trainedTokens }
   } finally {
     run.close()
   }
