@@ -69,7 +69,7 @@ describe('topology', () => {
 
   it.each(names)('%s imports lower layers only, and what its manifest names', (name) => {
     const manifest = JSON.parse(readFileSync(join(packages, name, 'package.json'), 'utf8'))
-    const declared = new Set(Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }))
+    const declared = new Set(Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies, ...manifest.peerDependencies }))
     const problems: string[] = []
     for (const path of sources(join(packages, name, 'src'))) {
       for (const specifier of importsOf(path)) {

@@ -1,4 +1,5 @@
 import { absentServers } from './servers/absent.ts'
+import { audioServer } from './servers/audio/server.ts'
 import { codeServer } from './servers/code/server.ts'
 import { csvServer } from './servers/csv/server.ts'
 import { docxServer } from './servers/docx/server.ts'
@@ -13,6 +14,7 @@ import { readwebServer } from './servers/readweb/server.ts'
 import { terminalServer } from './servers/terminal/server.ts'
 import { thinkServer } from './servers/think/server.ts'
 import { txtServer } from './servers/txt/server.ts'
+import { videoServer } from './servers/video/server.ts'
 import { waybackServer } from './servers/wayback/server.ts'
 import { wikiServer } from './servers/wiki/server.ts'
 import type { ToolServer } from './tool-server.ts'
@@ -29,7 +31,9 @@ export const toolServers: readonly ToolServer[] = [
   codeServer,
   thinkServer,
   guardServer,
+  audioServer,
   imageServer,
+  videoServer,
   parxivServer,
   terminalServer,
   waybackServer,

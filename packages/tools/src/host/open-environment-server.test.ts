@@ -115,12 +115,10 @@ it('every server that AWorld documents may be asked for; those that are not here
     const client = await connect(server, { headers: { MCP_SERVERS: selection.join(',') } })
     return new Set((await client.listTools()).tools.map(({ name }) => name.split('__')[0]))
   }
-  expect(await names(['browseruse-server', 'media-video-server'])).toEqual(new Set())
+  expect(await names(['browseruse-server', 'browser-server'])).toEqual(new Set())
   const { missing } = server.status().servers.find(({ name }) => name === 'browser-server')!
   expect(missing).toEqual(['This version has no browser-server; configure an MCP server of your own for it.'])
-  expect(await names(aworldToolServers)).toEqual(
-    new Set(aworldToolServers.filter((name) => !/^(browseruse|media-(audio|video))/.test(name))),
-  )
+  expect(await names(aworldToolServers)).toEqual(new Set(aworldToolServers.filter((name) => name !== 'browseruse-server')))
 })
 
 it.each([

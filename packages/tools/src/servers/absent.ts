@@ -9,8 +9,4 @@ const absent = (name: string, scope: ToolScope, description: string): ToolServer
 })
 
 /** Servers that AWorld's environment has and this one lacks. An agent that asks for them beside others gets no tools of theirs. */
-export const absentServers: readonly ToolServer[] = [
-  absent('browser-server', 'web', 'Operates a browser.'),
-  absent('media-audio-server', 'files', 'Transcribes and trims audio.'),
-  absent('media-video-server', 'files', 'Describes videos, and takes pictures from them.'),
-]
+export const absentServers: readonly ToolServer[] = [absent('browser-server', 'web', 'Operates a browser.')]

@@ -29,7 +29,7 @@ const rolePurposes: Readonly<Record<(typeof modelRoles)[number], string>> = {
   video: 'model that looks at videos',
 }
 const modelParts = ['BASE_URL', 'MODEL_NAME', 'API_KEY'] as const
-const rolesWithoutServer: ReadonlySet<string> = new Set(['browseruse', 'audio', 'video'])
+const rolesWithoutServer: ReadonlySet<string> = new Set(['browseruse'])
 
 /** Every key that is read, in the order of the template. */
 export const settingKeys: readonly SettingKey[] = [

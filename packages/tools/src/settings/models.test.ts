@@ -1,4 +1,7 @@
-import { openOutward } from '@aworld-train/http'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { type OutwardCassette, openOutward } from '@aworld-train/http'
 import { afterEach, expect, it } from 'vitest'
 import { json, openStandIn, type StandInAnswer } from '../testing/stand-in.ts'
 import { modelServices } from './model-services.ts'
@@ -40,7 +43,7 @@ it('a model is asked with its key, and its answer is read', async () => {
   expect(seen).toEqual(['Bearer sk-1', { model: 'thinker', messages, temperature: 0 }])
 })
 
-it('a recording is sent as the same form each time, and what was said comes back', async () => {
+it('a recording is sent as the same form each time, so that what was said is replayed', async () => {
   const bodies: Buffer[] = []
   const server = await openStandIn(({ url: { pathname }, bytes }) => {
     bodies.push(bytes)
@@ -50,11 +53,19 @@ it('a recording is sent as the same form each time, and what was said comes back
     ['AUDIO_LLM_BASE_URL', `${server.url}/v1`],
     ['AUDIO_LLM_MODEL_NAME', 'listener'],
   ])
-  const outward = await openOutward({ services: modelServices(values) })
-  closing.push(server, outward)
-  const model = await openToolModel('audio', modelSettings(values, 'audio'), outward, new AbortController().signal)
   const recording = { name: 'audio.wav', bytes: Buffer.from([0, 255, 13, 10, 254]) }
-  for (let time = 0; time < 2; time++) expect(await model.transcribe(recording)).toBe('said at /v1/audio/transcriptions')
+  const transcribe = async (cassette?: OutwardCassette) => {
+    await using stack = new AsyncDisposableStack()
+    const outward = stack.adopt(await openOutward({ services: modelServices(values), cassette }), (each) => each.close())
+    const model = await openToolModel('audio', modelSettings(values, 'audio'), outward, new AbortController().signal)
+    return await model.transcribe(recording)
+  }
+  const path = join(await mkdtemp(join(tmpdir(), 'world-')), 'world.jsonl')
+  const texts = [await transcribe(), await transcribe({ path, mode: 'record' })]
+  await server.close()
+  texts.push(await transcribe({ path, mode: 'replay' }))
+  await rm(dirname(path), { recursive: true })
+  expect(texts).toEqual(texts.map(() => 'said at /v1/audio/transcriptions'))
   expect(bodies[1]).toEqual(bodies[0])
   expect(bodies[0]!.includes(recording.bytes)).toBe(true)
   const boundary = bodies[0]!.toString('latin1', 2).split('\r\n', 1)[0]

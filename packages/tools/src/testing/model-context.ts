@@ -2,25 +2,18 @@ import { openOutward } from '@aworld-train/http'
 import { modelServices } from '../settings/model-services.ts'
 import { modelSettings, openToolModel } from '../settings/models.ts'
 import type { ModelRole, ServerToolContext } from '../tool-server.ts'
-import { openStandIn, type StandInAnswer } from './stand-in.ts'
+import { openStandIn, type StandInAnswer, type StandInRequest } from './stand-in.ts'
 import { openTestSandbox } from './tier.ts'
 import { openToolContext, type TestToolContext } from './tool-context.ts'
 
-/**
- * The context of a tool that asks the model of a role. The model's server answers as `answer` does, and the body of each request is kept.
- */
-export async function openModelContext(
+/** The context of a tool that asks the model of a role. The model's server answers as `answer` does, and each request is kept. */
+export async function openServiceContext(
   role: ModelRole,
-  answer: (body: ChatRequest) => StandInAnswer | null,
+  answer: (request: StandInRequest) => StandInAnswer | null,
   overrides: Partial<ServerToolContext> = {},
   openSandbox = openTestSandbox,
-): Promise<TestToolContext & { readonly requests: readonly ChatRequest[] }> {
-  const requests: ChatRequest[] = []
-  const server = await openStandIn(({ body }) => {
-    const request = JSON.parse(body) as ChatRequest
-    requests.push(request)
-    return answer(request)
-  })
+): Promise<TestToolContext & { readonly requests: readonly StandInRequest[] }> {
+  const server = await openStandIn(answer)
   const prefix = `${role.toUpperCase()}_LLM`
   const values = new Map([
     [`${prefix}_BASE_URL`, `${server.url}/v1`],
@@ -31,13 +24,29 @@ export async function openModelContext(
   const context = await openToolContext({ outward, model, ...overrides }, openSandbox)
   return {
     ...context,
-    requests,
+    requests: server.requests,
     async close() {
       await outward.close()
       await server.close()
       await context.close()
     },
   }
+}
+
+/** The same for a model that chats: `answer` gets the body of each request, which is kept. */
+export async function openModelContext(
+  role: ModelRole,
+  answer: (body: ChatRequest) => StandInAnswer | null,
+  overrides: Partial<ServerToolContext> = {},
+  openSandbox = openTestSandbox,
+): Promise<TestToolContext & { readonly requests: readonly ChatRequest[] }> {
+  const requests: ChatRequest[] = []
+  const keep = ({ body }: StandInRequest) => {
+    const request = JSON.parse(body) as ChatRequest
+    requests.push(request)
+    return answer(request)
+  }
+  return { ...(await openServiceContext(role, keep, overrides, openSandbox)), requests }
 }
 
 export interface ChatRequest {

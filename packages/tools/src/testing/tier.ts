@@ -13,7 +13,8 @@ declare module 'vitest' {
   }
 }
 
-const isJailed = inject('tier') === 'bubblewrap'
+/** Whether tools run in jails, with real programs. */
+export const isJailed = inject('tier') === 'bubblewrap'
 const openJailed = () => openSandbox({ tier: 'bubblewrap' })
 
 export const openTestSandbox: () => Promise<Sandbox> = isJailed ? openJailed : openSimulatedSandbox
