@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import sharp, { type Metadata, type Sharp } from 'sharp'
+import type { Metadata, Sharp } from 'sharp'
 import { Unreadable } from '../../documents/unreadable.ts'
 
 export type ImageOptions = { readonly file: string } & (
@@ -43,12 +43,12 @@ const maxTextSide = 4_096
 const minTextSide = 1_600
 const viewFormats: Readonly<Record<string, string>> = { png: 'image/png', jpeg: 'image/jpeg', webp: 'image/webp' }
 
-sharp.concurrency(1)
-
 /** Reads an image: its facts, a view for a model, or its text. */
 export default async function parse(bytes: Buffer, options: ImageOptions): Promise<ImageFacts | ImageView | ImageText> {
   const { file } = options
   if (bytes.length === 0) throw new Unreadable(`${file} is empty: it has 0 bytes.`)
+  const { default: sharp } = await load('sharp', () => import('sharp'))
+  sharp.concurrency(1)
   try {
     const image = sharp(bytes, { limitInputPixels: false, failOn: 'truncated' })
     const metadata = await image.metadata()
@@ -66,6 +66,15 @@ export default async function parse(bytes: Buffer, options: ImageOptions): Promi
     throw new Unreadable(
       `${file} could not be read as an image: ${reasonOf(error)}. Images are PNG, JPEG, WebP, GIF, AVIF, TIFF or SVG; try another copy.`,
     )
+  }
+}
+
+/** Loads a package that an installation may lack: it has programs for some machines only, and npm can leave it out. */
+async function load<Module>(name: string, importIt: () => Promise<Module>): Promise<Module> {
+  try {
+    return await importIt()
+  } catch {
+    throw new Unreadable(`Images are read by ${name}, which the environment cannot load; its operator runs: npm install ${name}`)
   }
 }
 
@@ -125,7 +134,7 @@ function languageFolder(language: string): string {
 }
 
 async function readText(image: Buffer, language: string, langPath: string): Promise<ImageText> {
-  const { createWorker, OEM } = await import('tesseract.js')
+  const { createWorker, OEM } = await load('tesseract.js', () => import('tesseract.js'))
   // Without a handler it throws errors where nobody catches them.
   const worker = await createWorker(language, OEM.LSTM_ONLY, { langPath, cacheMethod: 'none', errorHandler: () => {} })
   try {

@@ -143,5 +143,9 @@ test('without namespaces of the kernel no image is opened, and the answer says w
     name: 'ToolError',
     message: expect.stringMatching(/^Files of this kind are read in bubblewrap only, which this environment has not: /),
   })
+  // A process without native addons stands for an installation without them.
+  await expect(call('get_image_metadata', sign, {}, { parsers: { ...outside, parseNative: outside.parse } })).rejects.toThrow(
+    'Images are read by sharp, which the environment cannot load; its operator runs: npm install sharp',
+  )
   await outside.close()
 })
