@@ -10,9 +10,12 @@ import { type AgentLease, leaseTools } from './testing/agent-lease.ts'
 import { isAlive, pidsIn } from './testing/process-state.ts'
 
 const script = fileURLToPath(new URL('./testing/tool-server.ts', import.meta.url))
+/** A server gets only what is declared for it; with the compiled code of the one before, it starts in three quarters of the time. */
+const { NODE_COMPILE_CACHE = '' } = process.env
 const server = (flags: readonly string[] = [], more: McpServerConfig = {}): McpServerConfig => ({
   command: 'node',
   args: [script, ...flags],
+  env: { NODE_COMPILE_CACHE },
   ...more,
 })
 const never = new AbortController().signal
