@@ -37,8 +37,9 @@ export async function openParserJail({ isolation = 'auto', limits: overrides }: 
   const readable = new Map<string, readonly string[]>()
 
   async function start({ module, isNative, bytes, options }: Parse, signal: AbortSignal): Promise<unknown> {
-    const paths = readable.get(module.href) ?? readableFor(module)
-    readable.set(module.href, paths)
+    const key = `${module.href} ${isNative}`
+    const paths = readable.get(key) ?? readableFor(module, isNative)
+    readable.set(key, paths)
     const input = { options, bytes, filter, isNative }
     return runParser(command({ readable: paths, heapMb, module: module.href, isNative }), input, limits, signal)
   }
@@ -89,7 +90,7 @@ const probeModule = new URL(import.meta.url.endsWith('.ts') ? './probe-parser.ts
 async function probeBubblewrap(): Promise<string | null> {
   if (process.platform !== 'linux') return 'it is for Linux.'
   try {
-    const command = bubblewrapCommand({ readable: readableFor(probeModule), heapMb: 64, module: probeModule.href, isNative: false })
+    const command = bubblewrapCommand({ readable: readableFor(probeModule, false), heapMb: 64, module: probeModule.href, isNative: false })
     const input = { options: null, bytes: new Uint8Array(), filter: seccompFilter(process.arch), isNative: false }
     await runParser(command, input, defaultLimits, AbortSignal.timeout(30_000))
     return null

@@ -9,8 +9,11 @@ export function packageOf(path: string): string {
   }
 }
 
-/** The folders of a package and of all its dependencies, wherever npm has put them, including the links of a workspace. */
-export function packageFolders(root: string): string[] {
+/**
+ * The folders of a package and of all its dependencies, wherever npm has put them, including the links of a workspace. The package's own
+ * optional dependencies are left out unless they are asked for.
+ */
+export function packageFolders(root: string, withOptional: boolean): string[] {
   const folders = new Set<string>()
   const visited = new Set<string>()
   const visit = (folder: string): void => {
@@ -20,7 +23,8 @@ export function packageFolders(root: string): string[] {
     visited.add(real)
     folders.add(real)
     const { dependencies = {}, optionalDependencies = {} } = JSON.parse(readFileSync(join(real, 'package.json'), 'utf8'))
-    for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
+    const optional = folder === root && !withOptional ? {} : optionalDependencies
+    for (const name of Object.keys({ ...dependencies, ...optional })) {
       const found = findDependency(real, name)
       if (found !== null) visit(found)
     }

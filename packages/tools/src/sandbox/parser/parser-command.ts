@@ -20,9 +20,12 @@ export interface ParserCommandOptions {
 /** A program and its arguments. */
 export type ParserCommand = (options: ParserCommandOptions) => readonly [string, ...string[]]
 
-/** Files and folders that a process needs for a parser: the parser's package with all below it, and the program of the process. */
-export function readableFor(module: URL): string[] {
-  return [...packageFolders(packageOf(fileURLToPath(module))), child, `${packageOf(child)}/package.json`]
+/**
+ * Files and folders that a process needs for a parser: the parser's package with all below it, and the program of the process. Packages
+ * with native addons are optional dependencies, which others need not see.
+ */
+export function readableFor(module: URL, isNative: boolean): string[] {
+  return [...packageFolders(packageOf(fileURLToPath(module)), isNative), child, `${packageOf(child)}/package.json`]
 }
 
 /** Node with only the permission to read. Its permissions do not cover the network, which its program closes itself. */
