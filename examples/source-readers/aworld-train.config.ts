@@ -15,7 +15,7 @@ export default defineTraining({
       reader: { path: './model/reader', warmUp: './warm-up.ts#reader' },
     },
     training: {
-      steps: 20,
+      steps: 24,
       promptsPerStep: 16,
       samplesPerPrompt: 8,
       passes: 2,
