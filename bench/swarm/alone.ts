@@ -30,4 +30,4 @@ const reads: Demonstrations = {
   },
 }
 
-export const warmUpAlone = (request: WarmUpRequest) => warmUp(request, [reads], 350)
+export const warmUpAlone = (request: WarmUpRequest) => warmUp(request, [reads], 600)
