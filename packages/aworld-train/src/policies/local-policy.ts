@@ -43,8 +43,9 @@ export const threadNotes = ({ engine: { threads }, policies }: LocalConfig): str
 }
 
 /**
- * The threads of one of several policies: all of them together take no more than there are, and each takes one at least. Policies that had
- * all threads each would take 5 % less of the processor, which is what one pool for all could save at most.
+ * The threads of one of several policies: all of them together take no more than there are, and each takes one at least. An update lasts as
+ * long as that of the policy with the most rows: of the source readers, with two threads, 0.4 s instead of the 0.3 s that one pool for all
+ * could take, in a step of 4 s.
  */
 const sharedThreads = (threads: number, { index, count }: PolicyPlace): number =>
   Math.max(1, Math.floor(threads / count) + (index < threads % count ? 1 : 0))
