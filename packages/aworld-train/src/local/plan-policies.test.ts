@@ -56,6 +56,19 @@ describe('refuses', () => {
     expect(await problemOf({ policies: both }, { agent })).toMatch(/^No agent asks for policies\.reader; name it in the llmModelName/)
   })
 
+  it.each([
+    ['asks for it without training it', { lead: { policy: 'lead', trainable: false }, reader: { policy: 'reader' } }],
+    ['has it as its model', { lead: { model: 'lead' }, reader: { policy: 'reader' } }],
+  ])('a policy to train whose one agent %s', async (_, agents) => {
+    const agent = defineAgents(agents, async () => 'yes')
+    expect(await problemOf({ policies: both }, { agent })).toMatch(/^policies\.lead is trained, and no agent that is trained asks for it; /)
+  })
+
+  it('an agent of a function that is not trained and asks for nothing', async () => {
+    const agent = defineAgents({ lead: { policy: 'lead' }, reader: { policy: 'reader' }, critic: { trainable: false } }, async () => 'yes')
+    expect(await problemOf({ policies: both }, { agent })).toMatch(/^Agent "critic" asks for no policy; /)
+  })
+
   it('a policy that is not there, and names the one that was meant', async () => {
     const agent = new Swarm(agentOf('lead'), agentOf('reader'), agentOf('third', { llmProvider: 'policy', llmModelName: 'raeder' }))
     expect(await problemOf({ policies: both }, { agent })).toMatch(/^Agent "third".*"raeder".*"lead", "reader".*Did you mean "reader"/)

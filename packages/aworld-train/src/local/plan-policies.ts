@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type AgentDeclaration, didYouMean, TrainError } from '@aworld-train/core'
 import { findStartingModel, type LocalConfig, PolicyModel, type PolicySettings, type ProblemCollection } from '@aworld-train/training'
-import type { PolicyKind } from '../policies/policy.ts'
+import type { PolicyKind, PolicyPlace } from '../policies/policy.ts'
 import type { LocalPlan, PlannedPolicy } from './plan.ts'
 
 export interface PolicyChoice {
@@ -32,13 +32,15 @@ export async function planPolicies(problems: ProblemCollection, choice: PolicyCh
   for (const message of found) problems.add(new TrainError('CONFIG_INVALID', message))
   const planned: PlannedPolicy[] = []
   for (const [index, [name, own]] of several.entries()) {
-    const each = await problems.attempt(() => plan({ name, index, count: several.length }, own, `policies.${name}`))
+    const each = await problems.attempt(() =>
+      plan({ name, index, count: several.length, trainable: own.trainable }, own, `policies.${name}`),
+    )
     if (each) planned.push(each)
   }
   for (const message of kind.sharesFolders ? [] : sharedFolders(planned)) problems.add(new TrainError('CONFIG_INVALID', message))
   return planned.length === several.length ? (planned as [PlannedPolicy, ...PlannedPolicy[]]) : undefined
 
-  function plan(place: Parameters<PolicyKind['choose']>[3] | null, own: PolicyModel & Partial<PolicySettings>, key: string): PlannedPolicy {
+  function plan(place: PolicyPlace | null, own: PolicyModel & Partial<PolicySettings>, key: string): PlannedPolicy {
     const start = findStartingModel({
       model: own.path,
       key: `${key}.path`,
@@ -65,7 +67,7 @@ function policyProblems({ settings, model, fromScratch }: PolicyChoice, agents: 
   const all = Object.values(policies)
   const list = names.map((name) => `"${name}"`).join(', ')
   const isModelSet = JSON.stringify(settings.model) !== JSON.stringify(PolicyModel.parse({}))
-  const used = new Set(agents.map((agent) => agent.policy ?? agent.model))
+  const ofAgents = agents.flatMap((agent) => agentProblems(agent, names, list))
   return [
     ...(isModelSet ? ['model and policies are both set; write what is in model into each of policies, and leave model out.'] : []),
     ...(model === undefined
@@ -78,17 +80,27 @@ function policyProblems({ settings, model, fromScratch }: PolicyChoice, agents: 
     ...names
       .filter((name) => policies[name]!.learningRate !== null && settings.training.learningRate === 0)
       .map((name) => `policies.${name}.learningRate follows the schedule of training.learningRate, which is 0; set that too.`),
-    ...agents.flatMap((agent) => agentProblems(agent, names, list)),
-    ...names
-      .filter((name) => agents.length > 0 && !used.has(name))
-      .map((name) => `No agent asks for policies.${name}; name it in the llmModelName of one, or leave it out.`),
+    ...ofAgents,
+    // An agent that asks for the wrong policy is told so.
+    ...(ofAgents.length === 0 && agents.length > 0 ? unusedPolicies(policies, agents) : []),
   ]
+}
+
+function unusedPolicies(policies: LocalConfig['policies'], agents: readonly AgentDeclaration[]): string[] {
+  return Object.entries(policies).flatMap(([name, policy]) => {
+    const users = agents.filter((agent) => (agent.policy ?? agent.model) === name)
+    if (users.length === 0) return [`No agent asks for policies.${name}; name it in the llmModelName of one, or leave it out.`]
+    if (!policy.trainable || users.some((agent) => agent.trainable && agent.policy === name)) return []
+    return [
+      `policies.${name} is trained, and no agent that is trained asks for it; set llmProvider of one to "policy", or policies.${name}.trainable to false.`,
+    ]
+  })
 }
 
 function agentProblems({ name, trainable, policy, model, randomKey }: AgentDeclaration, names: readonly string[], list: string): string[] {
   if (policy === undefined) {
-    if (!trainable) return []
-    // A program of functions has no llmProvider.
+    // An agent of ours that is not trained asks a frozen model or an address of its own. One of a program of functions asks the gateway.
+    if (!trainable && (model !== undefined || randomKey !== 'prompt')) return []
     const remedy =
       randomKey === 'prompt'
         ? `name its agents with defineAgents, each with one of ${list}, such as defineAgents({ ${name}: { policy: ${JSON.stringify(names[0])} } }, run)`

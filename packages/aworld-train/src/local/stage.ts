@@ -61,17 +61,19 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       const { history, templateArguments, maxPromptBytes } = policies[index]!.settings
       const { stopTokenIds } = engine.model
       const chat = await loadChatModel({ directory: options.models[index]!, stopTokenIds, history, templateArguments })
-      return { chat, maxPromptBytes, counted: countCalls(engine) }
+      return { chat, maxPromptBytes, counted: countCalls(engine), trainable: policies[index]!.trainable }
     }),
   )
+  const trainedFirst = routes.toSorted((a, b) => Number(b.trainable) - Number(a.trainable))
   const entry = routes.find(({ counted: { engine } }) => engine.model.name === program.agents[0]?.model) ?? routes[0]!
   const { gateway, runner, environment } = await openTrainingSide(
     stack,
     {
       ...parts,
       ...options.served,
+      // What the gateway says of its first policy, such as its weight version, is of one that is trained.
       policies: Object.fromEntries(
-        routes.map(({ counted: { engine }, chat, maxPromptBytes }) => [engine.model.name, { engine, chat, maxPromptBytes }]),
+        trainedFirst.map(({ counted: { engine }, chat, maxPromptBytes }) => [engine.model.name, { engine, chat, maxPromptBytes }]),
       ),
       settings: config,
       configDirectory,

@@ -16,7 +16,7 @@ async function open(model: string, config: LocalConfig, place?: PolicyPlace): Pr
   const options = { model, name: place?.name, simd, maxRows: concurrency, ...(threads === null ? {} : { threads }) }
   const local = stack.adopt(await createLocalEngine(options), (each) => each.close())
   const reference =
-    training.klCoefficient === 0
+    training.klCoefficient === 0 || place?.trainable === false
       ? undefined
       : stack.adopt(await createLocalEngine({ model, simd, threads: 1, maxRows: 1 }), (each) => each.close())
   const { engine, learner, tier, config: shape } = local
@@ -28,7 +28,7 @@ async function open(model: string, config: LocalConfig, place?: PolicyPlace): Pr
     tier,
     details: {
       policy: `${displayPath(model)}: ${shape.layers} layers, width ${shape.hiddenSize}, vocabulary ${shape.vocabularySize}, context ${shape.contextLength}`,
-      engine: `WebAssembly, ${tier.simd} SIMD, ${tier.threads} threads`,
+      engine: `WebAssembly, ${tier.simd} SIMD, ${tier.threads} ${tier.threads === 1 ? 'thread' : 'threads'}`,
     },
     saveModel: (directory) => local.saveModel(directory),
     close: () => owned.disposeAsync(),

@@ -1,6 +1,15 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { allDone, type Learner, type TokenEngine, TrainError, type TrainingSample, type UpdateMetrics } from '@aworld-train/core'
+import {
+  allDone,
+  checkUpdate,
+  type Learner,
+  type TokenEngine,
+  TrainError,
+  type TrainingSample,
+  type UpdateMetrics,
+  type UpdateRequest,
+} from '@aworld-train/core'
 import { writeFolderWhole } from '@aworld-train/engines/local'
 import type { Policy } from './policy.ts'
 
@@ -24,9 +33,10 @@ export function createPolicySet(members: readonly [PolicyOfSet, ...PolicyOfSet[]
     sampledTokens: () => sum(members.map((member) => member.engine.sampledTokens())),
     weightVersion: () => Math.max(...trained.map((member) => member.engine.weightVersion())),
   }
+  const { learner, requireWhole } = createSetLearner(members, trained)
   return {
     engine,
-    learner: createSetLearner(members, trained),
+    learner,
     reference: members.some(({ reference }) => reference)
       ? { logprobs: (rows, temperature, policies) => logprobsOf(members, (member) => member.reference, rows, temperature, policies) }
       : undefined,
@@ -37,6 +47,7 @@ export function createPolicySet(members: readonly [PolicyOfSet, ...PolicyOfSet[]
       engine: members.map(({ name, details }) => `${name}: ${details.engine}`).join('; '),
     },
     async saveModel(directory) {
+      requireWhole()
       await writeFolderWhole(directory, async (folder) => {
         for (const member of members) await member.saveModel(join(folder, member.name))
       })
@@ -47,33 +58,38 @@ export function createPolicySet(members: readonly [PolicyOfSet, ...PolicyOfSet[]
   }
 }
 
-function createSetLearner(members: readonly PolicyOfSet[], trained: readonly PolicyOfSet[]): Learner {
+function createSetLearner(members: readonly PolicyOfSet[], trained: readonly PolicyOfSet[]) {
   // What failed an update that other policies have made.
   let failure: unknown
   const requireWhole = () => {
     if (failure !== undefined) throw failure
   }
-  return {
+  const learner: Learner = {
     async update(request) {
       requireWhole()
       const { samples, loss, referenceLogprobs, optimizer } = request
-      const parts = byPolicy(
+      const all = byPolicy(
         trained,
         samples.map(({ policy }) => policy),
       )
-      let made = 0
-      const updates = parts.map(async ({ member, rows }) => {
+      const trains = ({ rows }: Part) => rows.some((row) => samples[row]!.lossMask.includes(1))
+      // As one policy takes rows without a trained token beside others, so do several.
+      const parts = all.some(trains) ? all.filter(trains) : all
+      const requests = parts.map(({ member, rows }): UpdateRequest => {
         const pick = <T>(values: readonly T[]): T[] => rows.map((row) => values[row]!)
-        const metrics = await ofPolicy(
-          member,
-          member.learner.update({
-            ...request,
-            samples: pick(samples),
-            ...(referenceLogprobs && { referenceLogprobs: pick(referenceLogprobs) }),
-            loss: loss.kind === 'linear' ? { ...loss, coefficients: pick(loss.coefficients) } : loss,
-            optimizer: { ...optimizer, learningRate: optimizer.learningRate * member.rateFactor },
-          }),
-        )
+        return {
+          ...request,
+          samples: pick(samples),
+          ...(referenceLogprobs && { referenceLogprobs: pick(referenceLogprobs) }),
+          loss: loss.kind === 'linear' ? { ...loss, coefficients: pick(loss.coefficients) } : loss,
+          optimizer: { ...optimizer, learningRate: optimizer.learningRate * member.rateFactor },
+        }
+      })
+      // What one policy would refuse changes no weights of another.
+      for (const [i, { member }] of parts.entries()) namingPolicy(member, () => checkUpdate(requests[i]!, member.engine.model))
+      let made = 0
+      const updates = parts.map(async ({ member }, i) => {
+        const metrics = await ofPolicy(member, member.learner.update(requests[i]!))
         made++
         return metrics
       })
@@ -100,7 +116,7 @@ function createSetLearner(members: readonly PolicyOfSet[], trained: readonly Pol
       })
     },
     async load(directory, agreed) {
-      await checkFolders(directory, trained)
+      await checkFolders(directory, members)
       // Every policy has read its folder before the first takes it over.
       const read = trained.map(() => Promise.withResolvers<void>())
       const all = Promise.all(read.map(({ promise }) => promise)).then(agreed)
@@ -122,30 +138,43 @@ function createSetLearner(members: readonly PolicyOfSet[], trained: readonly Pol
       for (const member of trained) await member.learner.resetOptimizer()
     },
   }
+  return { learner, requireWhole }
 }
 
 /** What a policy does, with its name in the message of an error. */
 async function ofPolicy<T>({ name }: PolicyOfSet, work: Promise<T>): Promise<T> {
   return await work.catch((error: unknown) => {
-    if (!(error instanceof TrainError)) throw error
-    const { code, message, details } = error
-    throw new TrainError(code, `Policy "${name}": ${message}`, { cause: error, ...(details && { details }) })
+    throw withPolicyName(name, error)
   })
 }
 
-/** Throws CHECKPOINT_CORRUPT if a checkpoint has the folders of other policies. */
-async function checkFolders(directory: string, trained: readonly PolicyOfSet[]): Promise<void> {
+function namingPolicy({ name }: PolicyOfSet, work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    throw withPolicyName(name, error)
+  }
+}
+
+function withPolicyName(name: string, error: unknown): unknown {
+  if (!(error instanceof TrainError)) return error
+  const { code, message, details } = error
+  return new TrainError(code, `Policy "${name}": ${message}`, { cause: error, ...(details && { details }) })
+}
+
+/** Throws CHECKPOINT_CORRUPT if a checkpoint lacks a policy that is trained, or has the folder of another than these. */
+async function checkFolders(directory: string, members: readonly PolicyOfSet[]): Promise<void> {
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
   const folders = new Set(entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])))
-  const names = new Set(trained.map(({ name }) => name))
-  const [missing] = names.difference(folders)
+  const names = new Set(members.map(({ name }) => name))
+  const trained = new Set(members.flatMap(({ name, trainable }) => (trainable ? [name] : [])))
+  const [missing] = trained.difference(folders)
   const [other] = folders.difference(names)
   if (missing === undefined && other === undefined) return
-  const what =
-    missing === undefined ? `has the folder "${other}", which is of no policy that is trained` : `lacks the folder of policy "${missing}"`
+  const what = missing === undefined ? `has the folder "${other}", which is of no policy` : `lacks the folder of policy "${missing}"`
   throw new TrainError(
     'CHECKPOINT_CORRUPT',
-    `Checkpoint ${directory} ${what}; it has to have a folder for each of ${[...names].join(', ')} and no other.`,
+    `Checkpoint ${directory} ${what}; it has to have a folder for each of ${[...trained].join(', ')} and no stranger's.`,
   )
 }
 
@@ -196,18 +225,18 @@ async function logprobsOf(
   return results
 }
 
-/** Means by tokens over the policies, and the norm of all their gradients. */
+/** Means by tokens over the policies, and the mean of the norms of their gradients. */
 function combine(samples: readonly TrainingSample[], parts: readonly Part[], updated: readonly UpdateMetrics[]): UpdateMetrics {
   const trainedTokens = sum(updated.map((metrics) => metrics.trainedTokens))
   const mean = (key: 'loss' | 'clipFraction' | 'entropy' | 'kl') =>
     sum(updated.map((metrics) => metrics[key] * metrics.trainedTokens)) / Math.max(1, trainedTokens)
   const norms = updated.flatMap(({ gradNorm }) => gradNorm ?? [])
-  const logprobs = new Array<Float32Array>(samples.length)
+  const logprobs: Float32Array[] = Array.from(samples, () => new Float32Array(0))
   for (const [i, { rows }] of parts.entries())
     for (const [place, row] of rows.entries()) if (updated[i]!.logprobs) logprobs[row] = updated[i]!.logprobs[place]!
   return {
     loss: mean('loss'),
-    ...(norms.length > 0 && { gradNorm: Math.hypot(...norms) }),
+    ...(norms.length > 0 && { gradNorm: sum(norms) / norms.length }),
     clipFraction: mean('clipFraction'),
     entropy: mean('entropy'),
     kl: mean('kl'),

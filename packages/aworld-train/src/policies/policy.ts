@@ -33,6 +33,7 @@ export interface PolicyPlace {
   readonly name: string
   readonly index: number
   readonly count: number
+  readonly trainable: boolean
 }
 
 /** A kind of policy that our own loop can sample and train, identified by its section of the configuration. */

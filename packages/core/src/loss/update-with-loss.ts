@@ -2,7 +2,7 @@ import type { Learner, UpdateMetrics, UpdateRequest } from '../contracts/learner
 import type { PolicyLoss, PolicyLossRequest, PolicyLossRow, RowLoss } from '../contracts/policy-loss.ts'
 import { errorMessage, TrainError } from '../protocol/errors.ts'
 import { checkReference, checkScored } from './check-update.ts'
-import { lossWeights, trainedPositions } from './loss-weights.ts'
+import { lossWeights, maskedTokens, trainedPositions } from './loss-weights.ts'
 import { k3Divergence } from './policy-loss.ts'
 
 /**
@@ -36,15 +36,33 @@ export async function updateWithLoss(
     group: sample.group,
     sample: structuredClone(sample),
   })
-  const answers = trained.length === 0 ? [] : answersOf(loss, trained.map(rowOf))
-  const weights = lossWeights(samples, aggregation)
+  const answers = new Map<number, RowLoss>()
+  const weights: number[] = []
+  const shares: number[] = []
+  const tokensOf = (rows: readonly number[]) => rows.reduce((sum, index) => sum + maskedTokens(samples[index]!), 0)
+  const tokens = tokensOf([...samples.keys()])
+  // The loss of a policy is that of its rows alone; the learner reports the mean over their tokens.
+  for (const [policy, indices] of Map.groupBy(samples.keys(), (index) => samples[index]!.policy)) {
+    const ownWeights = lossWeights(
+      indices.map((index) => samples[index]!),
+      aggregation,
+    )
+    for (const [place, index] of indices.entries()) {
+      weights[index] = ownWeights[place]!
+      shares[index] = tokensOf(indices) / tokens
+    }
+    const rows = trained.filter(({ sample }) => sample.policy === policy)
+    const own = rows.length === 0 ? [] : answersOf(loss, rows.map(rowOf))
+    for (const [place, { index }] of rows.entries()) answers.set(index, own[place]!)
+  }
   const coefficients = ids.map((row) => new Float32Array(row.length))
   // What the loss is beyond the sum of coefficient * logprob, which the learner reports.
   let rest = 0
   let kl = 0
-  for (const [row, { index, positions }] of trained.entries()) {
-    const { loss: own, gradient } = answers[row]!
-    rest += own
+  for (const { index, positions } of trained) {
+    const { loss: own, gradient } = answers.get(index)!
+    const share = shares[index]!
+    rest += share * own
     for (const [token, position] of positions.entries()) {
       const logprob = current[index]![position]!
       const reference = referenceLogprobs?.[index]?.[position] ?? logprob
@@ -52,19 +70,20 @@ export async function updateWithLoss(
       const coefficient = gradient[token]! + weight * (1 - Math.exp(reference - logprob))
       const divergence = k3Divergence(logprob, reference)
       coefficients[index]![position] = coefficient
-      rest += weight * divergence - coefficient * logprob
+      rest += share * (weight * divergence - coefficient * logprob)
       kl += divergence
     }
   }
   const metrics = await learner.update({ ...request, loss: { kind: 'linear', coefficients, entropyCoefficient, aggregation } })
-  const clipped = answers.reduce((sum, row) => sum + (row.clipped ?? 0), 0)
+  const rows = trained.map(({ index }) => answers.get(index)!)
+  const clipped = rows.reduce((sum, row) => sum + (row.clipped ?? 0), 0)
   const { trainedTokens } = metrics
   return {
     ...metrics,
     loss: metrics.loss + rest,
     clipFraction: clipped / trainedTokens,
     kl: kl / trainedTokens,
-    named: meansByName(answers.map((row) => row.metrics ?? {})),
+    named: meansByName(rows.map((row) => row.metrics ?? {})),
   }
 }
 

@@ -13,6 +13,7 @@ const sample = (version: number, sampled: number) =>
     lossMask: Uint8Array.of(0, 1),
     rolloutLogprobs: Float32Array.of(0, sampled),
     weightVersions: [{ fromToken: 1, version }],
+    policy: 'lead',
     provenance: { rollout: `of version ${version}` },
   }) as unknown as TrainingSample
 
@@ -25,4 +26,10 @@ it('of samples of several versions only those of the weights of now are to agree
     message: expect.stringContaining('rollout "of version 3"'),
   })
   expect(await checkLogprobs(learner, samples, { ...check, weightVersion: 5 })).toBe(null)
+})
+
+it('samples of every policy are checked, however few tokens are', async () => {
+  const rows = Array.from({ length: 64 }, (_, i) => (i % 2 === 0 ? sample(4, -1) : { ...sample(4, -3), policy: 'reader' }))
+  const check = { tokens: 1, tolerance: 0.5, temperature: 1 }
+  await expect(checkLogprobs(learner, rows, check)).rejects.toMatchObject({ code: 'POLICY_LOGPROB_MISMATCH' })
 })

@@ -1,4 +1,4 @@
-import { type Learner, TrainError, type TrainingSample } from '@aworld-train/core'
+import { type Learner, maskedTokens, TrainError, type TrainingSample } from '@aworld-train/core'
 
 export interface LogprobCheck {
   /** Approximate number of sampled tokens to recompute; 0 checks nothing. */
@@ -42,14 +42,17 @@ export async function checkLogprobs(learner: Learner, samples: readonly Training
   return largest
 }
 
-/** Picks samples spread over the batch, until they have about `tokens` sampled tokens. */
+/** Picks samples spread over the batch, until they have about `tokens` sampled tokens: of each policy as many, and one at least. */
 function pickSamples(samples: readonly TrainingSample[], { tokens, weightVersion }: LogprobCheck): TrainingSample[] {
   const pure = samples.filter(({ weightVersions }) => {
     const versions = new Set(weightVersions.map((span) => span.version))
     return weightVersion === undefined ? versions.size <= 1 : versions.size === 1 && versions.has(weightVersion)
   })
-  const total = pure.reduce((sum, { lossMask }) => sum + lossMask.reduce((bits, bit) => bits + bit, 0), 0)
-  if (tokens === 0 || total === 0) return []
-  const count = Math.max(1, Math.min(pure.length, Math.round((pure.length * tokens) / total)))
-  return Array.from({ length: count }, (_, i) => pure[Math.floor((i * pure.length) / count)]!)
+  const policies = [...Map.groupBy(pure, ({ policy }) => policy).values()]
+  return policies.flatMap((own) => {
+    const total = own.reduce((sum, sample) => sum + maskedTokens(sample), 0)
+    if (tokens === 0 || total === 0) return []
+    const count = Math.max(1, Math.min(own.length, Math.round((own.length * tokens) / policies.length / total)))
+    return Array.from({ length: count }, (_, i) => own[Math.floor((i * own.length) / count)]!)
+  })
 }

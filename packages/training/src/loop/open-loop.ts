@@ -17,11 +17,13 @@ import {
   type UpdateRequest,
   updateWithLoss,
 } from '@aworld-train/core'
+import type { TrainingSettings } from '../config/local-config.ts'
 import { groupProblems } from '../config/own-config.ts'
 import { kindOf } from '../dataset/task-column.ts'
 import { checkLogprobs } from './check-logprobs.ts'
 import { toLimits } from './group-requests.ts'
 import { sampledTokensOf } from './loop-state.ts'
+import { roleMetrics } from './role-metrics.ts'
 import { runEvaluation } from './run-evaluation.ts'
 import { createRunRecord, type RunRecordOptions } from './run-record.ts'
 import { createSelectedSamples, type SelectedTokens } from './selected-samples.ts'
@@ -277,7 +279,15 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     for (const rollout of ended.rollouts) trained.add(rollout)
     const { startedAt, rollouts, rows, logprobs } = ended
     const samples = toStepSamples(done, rows, logprobs)
-    await record.commit({ step: done, steps: 0, startedAt, weightVersion, rollouts: [...rollouts], metrics: metricsOf(ended), samples })
+    await record.commit({
+      step: done,
+      steps: 0,
+      startedAt,
+      weightVersion,
+      rollouts: [...rollouts],
+      metrics: metricsOf(ended, training),
+      samples,
+    })
     return weightVersion
   }
 
@@ -342,7 +352,10 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   }
 }
 
-function metricsOf({ episodes, updates, trainedTokens, rolloutMs, updateMs, difference }: OpenStep): Record<string, number> {
+function metricsOf(
+  { episodes, updates, trainedTokens, rolloutMs, updateMs, difference }: OpenStep,
+  { ownReward }: Pick<TrainingSettings, 'ownReward'>,
+): Record<string, number> {
   const ended = episodes.map(toEndedRollout)
   const outcomes = ended.filter((episode) => !isInfrastructureFailure(episode) && !isUnscored(episode))
   const rewards = outcomes.map(({ reward }) => reward ?? 0)
@@ -353,6 +366,7 @@ function metricsOf({ episodes, updates, trainedTokens, rolloutMs, updateMs, diff
     sampledTokens: episodes.reduce((sum, episode) => sum + sampledTokensOf(episode), 0),
     trainedTokens,
     ...(updates.length > 0 && summarizeUpdates(updates)),
+    ...roleMetrics(episodes, { ownReward }),
     updates: updates.length,
     ...(difference !== null && { maxLogprobDifference: difference }),
     rolloutMs,

@@ -1,8 +1,8 @@
 import { type Episode, isInfrastructureFailure, isUnscored, roleReward, toEndedRollout } from '@aworld-train/core'
 
 export interface RoleMetricsOptions {
-  /** Number of groups in which the values of a role differ. */
-  readonly groupsWithVariance: ReadonlyMap<string, number>
+  /** Number of groups in which the values of a role differ. Without it that metric is left out. */
+  readonly groupsWithVariance?: ReadonlyMap<string, number> | undefined
   readonly ownReward: number
 }
 
@@ -32,7 +32,7 @@ export function roleMetrics(episodes: readonly Episode[], { groupsWithVariance, 
         turns: turns.length,
         malformedTurns: turns.filter(({ unparsed = [] }) => unparsed.length > 0).length,
         invocations: started.length,
-        groupsWithVariance: groupsWithVariance.get(role) ?? 0,
+        ...(groupsWithVariance && { groupsWithVariance: groupsWithVariance.get(role) ?? 0 }),
       },
     ]
   })

@@ -1,4 +1,4 @@
-import type { Episode, RolloutRequest, RunEvent, RunProgress, Timing } from '@aworld-train/core'
+import { type Episode, type RolloutRequest, type RunEvent, type RunProgress, roleReward, type Timing } from '@aworld-train/core'
 import type { TrainingSettings } from '../config/local-config.ts'
 import {
   admitGroups,
@@ -36,7 +36,7 @@ export interface RolloutGroups {
 }
 
 export interface RolloutGroupsOptions {
-  readonly settings: StreamSettings & Pick<TrainingSettings, 'solvedReward'>
+  readonly settings: StreamSettings & Pick<TrainingSettings, 'solvedReward' | 'ownReward'>
   /** Steps of the run. */
   readonly steps: number
   /** How many rollouts may run at once now. */
@@ -136,7 +136,7 @@ export function createRolloutGroups(options: RolloutGroupsOptions): RolloutGroup
 
   /** Starts the rest of a group unless its first samples are all solved: a function of their rewards, whichever ended first. */
   async function endWave(draw: number, { requests, episodes }: GroupRun): Promise<void> {
-    const isSolved = episodes.every(({ reward }) => reward !== null && reward >= settings.solvedReward)
+    const isSolved = episodes.every((episode) => leastReward(episode, settings.ownReward) >= settings.solvedReward)
     if (episodes.length < requests.length && !isSolved) {
       change({ stream: completeGroup(current.stream, draw, settings) })
       await save()
@@ -192,4 +192,11 @@ export function createRolloutGroups(options: RolloutGroupsOptions): RolloutGroup
       await Promise.all(pending)
     },
   }
+}
+
+/** What the agent of a rollout that is rewarded least is trained on; without a reward, less than anything. */
+function leastReward(episode: Episode, ownReward: number): number {
+  if (episode.reward === null) return Number.NEGATIVE_INFINITY
+  const agents = Object.keys(episode.agentRewards ?? {})
+  return Math.min(episode.reward, ...agents.map((agent) => roleReward(episode, agent, ownReward) ?? Number.POSITIVE_INFINITY))
 }
