@@ -1,8 +1,9 @@
-import type { Episode, Trajectory, Turn } from '@aworld-train/core'
+import { type Episode, mergeCounts, type TokenCounts, type Trajectory, type Turn } from '@aworld-train/core'
 import { describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { rewardInput } from '../testing/reward-input.ts'
 import { assembleBatch } from './assemble-batch.ts'
+import type { BatchRow } from './step-samples.ts'
 
 /** Each call of an agent is an invocation with one turn of two tokens. */
 interface RolloutOf {
@@ -56,6 +57,12 @@ const group = (...rollouts: readonly RolloutOf[]): Episode[] =>
 
 const settings = (training: object = {}) =>
   parseLocalConfig({ training: { advantage: 'group-relative-unscaled', ...training } }).config.training
+/** Tokens of the rows that are not trained, by their reasons. */
+function untrainedOf(rows: readonly BatchRow[]): TokenCounts {
+  const counts: TokenCounts = {}
+  for (const { reason, tokens } of rows) if (reason !== null) mergeCounts(counts, { [reason]: tokens })
+  return counts
+}
 const advantages = (episodes: readonly Episode[], training?: object) =>
   assembleBatch([episodes], settings(training)).groups.map((samples) => samples.map(({ agent, advantage }) => [agent, advantage]))
 
@@ -114,9 +121,9 @@ describe('assembleBatch', () => {
       { calls: { lead: 1, reader: 2 }, reward: 1, agents: { lead: 1, reader: 1 } },
       { calls: { lead: 1, reader: 1 }, reward: 1, agents: { lead: 0, reader: 1 } },
     )
-    const { groups, untrained, rows, withVariance, sampledTokens, metrics } = assembleBatch([episodes], settings({ ownReward: 1 }))
+    const { groups, rows, withVariance, sampledTokens, metrics } = assembleBatch([episodes], settings({ ownReward: 1 }))
     expect(groups.map((samples) => samples.map(({ agent }) => agent))).toEqual([['lead', 'lead']])
-    expect({ untrained, withVariance, sampledTokens }).toEqual({
+    expect({ untrained: untrainedOf(rows), withVariance, sampledTokens }).toEqual({
       untrained: { 'zero-variance-group': 6 },
       withVariance: { sampled: 4, trained: 4 },
       sampledTokens: 10,
@@ -133,8 +140,8 @@ describe('assembleBatch', () => {
 
   it('leaves a role that one rollout called out as a group of one', () => {
     const episodes = group({ calls: { lead: 1, reader: 1 }, reward: 1 }, { calls: { lead: 1, reader: 0 }, reward: 0 })
-    const { untrained, metrics } = assembleBatch([episodes], settings())
-    expect(untrained).toEqual({ 'group-of-one': 2 })
+    const { rows, metrics } = assembleBatch([episodes], settings())
+    expect(untrainedOf(rows)).toEqual({ 'group-of-one': 2 })
     expect(metrics).toMatchObject({ groupsWithVariance: 1, groupsOfOne: 0 })
   })
 

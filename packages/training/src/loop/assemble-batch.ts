@@ -4,9 +4,7 @@ import {
   isInfrastructureFailure,
   isUnscored,
   maskedTokens,
-  mergeCounts,
   roleAdvantages,
-  type TokenCounts,
   type TrainingSample,
   toEndedRollout,
   toTrainingSamples,
@@ -19,7 +17,6 @@ import { type BatchRow, rowsOf, rowsOfUntrained } from './step-samples.ts'
 export interface Batch {
   /** Samples of each trained group, in the order of their tasks. */
   readonly groups: readonly (readonly TrainingSample[])[]
-  readonly untrained: TokenCounts
   /** A row for each sample, trained or not, and rows for turns that are in no sample. */
   readonly rows: readonly BatchRow[]
   readonly sampledTokens: number
@@ -53,7 +50,6 @@ export type BatchSettings = Pick<
 /** Samples with advantages from the episodes of each group. */
 export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], settings: BatchSettings): Batch {
   const groups: TrainingSample[][] = []
-  const untrained: TokenCounts = {}
   const rows: BatchRow[] = []
   const withVariance = { sampled: 0, trained: 0 }
   const rolesWithVariance = new Map<string, number>()
@@ -69,7 +65,6 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
     )
     for (const [i, assembly] of assemblies.entries()) {
       sampledTokens += assembly.sampled
-      mergeCounts(untrained, assembly.untrained)
       rows.push(...rowsOfUntrained(episodes[i]!.rollout, assembly.untrainedTurns))
     }
     const roles = roleAdvantages(
@@ -91,7 +86,6 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
     for (const [reason, samples] of Map.groupBy(trainingSamples, reasonOf)) {
       rows.push(...rowsOf(samples, reason))
       if (reason === null) groups.push(samples)
-      else mergeCounts(untrained, { [reason]: tokensOf(samples) })
     }
     if (!ends.has(null)) continue
     const hasVariance = ({ agent }: { readonly agent: string }) => (roles.get(agent)?.noGradient ?? null) === null
@@ -106,7 +100,6 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
   const outcomes = episodes.filter((episode) => !isInfrastructureFailure(episode) && !isUnscored(episode))
   return {
     groups,
-    untrained,
     rows,
     sampledTokens,
     withVariance,
