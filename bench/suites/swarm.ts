@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,8 +12,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /**
  * The swarm of `examples/source-readers` and what it is compared with: `npm run bench -- swarm [SEEDS] [VARIANT…]`. The report of each
- * training is kept in `.aworld-train/bench/swarm`, so that the same command goes on after an interruption; a change of the example or of
- * this suite begins anew.
+ * training is kept in `.aworld-train/bench/swarm`, so that the same command goes on after an interruption. A change of the example or of
+ * `bench/swarm` begins anew; after one of the packages, remove that folder.
  */
 export const swarm: BenchSuite = {
   async run(args) {
@@ -31,15 +32,16 @@ export const swarm: BenchSuite = {
       const variant = variants[name]!
       const reports: RunReport[] = []
       for (let seed = 1; seed <= Number(seeds ?? variant.seeds); seed++) {
+        const kept = existsSync(join(folder, `${name}-${seed}.json`)) ? '  (kept)' : ''
         const report = await trainOnce(folder, name, variant, seed)
         reports.push(report)
-        process.stdout.write(`${name.padEnd(8)}  seed ${String(seed).padStart(2)}  ${described(report)}\n`)
+        process.stdout.write(`${name.padEnd(8)}  seed ${String(seed).padStart(2)}  ${described(report)}${kept}\n`)
       }
       trained.push({ name, title: variant.title, reports })
     }
     const notes = notesOf(trained)
     if (args.length === 0) await writePage(root, trained, notes)
-    return { rows: rowsOf(trained), notes }
+    return { rows: [...rowsOf(trained), ...claimsOf(trained)], notes }
   },
 }
 
@@ -58,6 +60,46 @@ function malformedShare({ curve }: RunReport): number {
   const last = curve.slice(-5)
   const sum = (metric: string) => last.reduce((total, { metrics }) => total + (metrics[`role/reader/${metric}`] ?? Number.NaN), 0)
   return sum('malformedTurns') / sum('turns')
+}
+
+/** How far the median after is to be below that of both trained. */
+const farBelow: Readonly<Record<string, number>> = { lead: 0.2, reader: 0.2, short: 0.3 }
+
+/** What both trained are to reach, and how far others stay below them. */
+function claimsOf(trained: readonly Trained[]): BenchRow[] {
+  const both = trained.find(({ name }) => name === 'both')
+  if (!both) return []
+  const claim = (measure: string, unit: string, values: readonly number[], atMost: number): BenchRow => ({
+    measure,
+    unit,
+    better: 'lower',
+    ours: spreadOf(values),
+    peers: {},
+    bound: { atMost },
+  })
+  const after = both.reports.map(afterOf)
+  const { median } = spreadOf(after)
+  return [
+    claim(
+      `${both.title}: held-out reward after, short of 0.85`,
+      'mean reward',
+      after.map((reward) => 0.85 - reward),
+      0,
+    ),
+    claim(`${both.title}: seeds that do not reach 0.8`, 'share', [after.filter((reward) => !(reward >= 0.8)).length / after.length], 0.1),
+    ...trained.flatMap(({ name, title, reports }) =>
+      farBelow[name] === undefined
+        ? []
+        : [
+            claim(
+              `${title}: held-out reward after, above the median of both trained`,
+              'mean reward',
+              reports.map((report) => afterOf(report) - median),
+              -farBelow[name],
+            ),
+          ],
+    ),
+  ]
 }
 
 /** The first variant beside all others. */
