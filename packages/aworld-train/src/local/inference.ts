@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import {
   displayPath,
   type Episode,
@@ -53,9 +53,10 @@ export interface InferenceRequest extends RunRequest {
 export async function runInference(plan: LocalPlan, request: InferenceRequest): Promise<InferenceReport> {
   const models = request.models ?? modelsOf(plan, request.checkpoint)
   if (!models.every((model) => model !== null)) {
+    const keys = plan.policies.flatMap(({ name }, index) => (models[index] === null ? [name === null ? 'model' : `policies.${name}`] : []))
     throw new TrainError(
       'CONFIG_INVALID',
-      'There is no model yet: the warm-up makes it when you train. Train first, then name the run with --checkpoint, or set model.path.',
+      `There is no model yet: the warm-up makes it when you train. Train first, then name the run with --checkpoint, or set ${keys.map((key) => `${key}.path`).join(' and ')}.`,
     )
   }
   const { runPath, signal, options } = request
@@ -74,12 +75,19 @@ export async function runInference(plan: LocalPlan, request: InferenceRequest): 
 /** The model of each policy. A checkpoint of several is loaded into the models that its run began with, of which some are not trained. */
 function modelsOf({ policies }: LocalPlan, checkpoint: string | undefined): (string | null)[] {
   if (checkpoint === undefined || policies[0].name === null) return policies.map(({ model }) => model)
-  const run = resolve(checkpoint, '..', '..')
-  const { data } = RunReport.safeParse(readJson(join(run, 'report.json')))
+  const run = runOf(resolve(checkpoint))
+  const { data } = RunReport.safeParse(run && readJson(join(run, 'report.json')))
   return policies.map(({ name, model }) => {
-    const found = [data?.policies?.[name!]?.model, model, join(run, 'models', name!)]
+    const found = [data?.policies?.[name!]?.model, model, run && join(run, 'models', name!)]
     return found.find((folder) => folder != null && existsSync(folder)) ?? null
   })
+}
+
+/** The run that a folder is in, or `null`: the nearest folder with a manifest. The name of a checkpoint may have slashes. */
+function runOf(folder: string): string | null {
+  if (existsSync(join(folder, 'manifest.json'))) return folder
+  const parent = dirname(folder)
+  return parent === folder ? null : runOf(parent)
 }
 
 function readJson(path: string): unknown {

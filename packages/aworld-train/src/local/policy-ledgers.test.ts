@@ -95,4 +95,19 @@ it('a checkpoint of several policies is evaluated with the models that its run b
   }
   expect(completionsOf(report)).toEqual(completionsOf(trained))
   expect(completionsOf(report)).not.toEqual(completionsOf(started))
+  // A name that saveModel takes.
+  const saved = join(path, 'checkpoints/rounds/1')
+  cpSync(join(path, checkpoint!), saved, { recursive: true })
+  const named = await (
+    await trainerOfTwo({ folder, reader: { ...reader, path: './other' }, checkpoint: saved })
+  ).inference<InferenceReport>()
+  expect(named.policies!['reader']!.model).toBe(join(folder, 'reader'))
+})
+
+it('an evaluation without a model says which policy has none', async () => {
+  const trainer = await trainerOfTwo({ folder, reader: { path: null, warmUp: './warm-up.ts#warmUp' } })
+  await expect(trainer.inference()).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: expect.stringMatching(/or set policies\.reader\.path\.$/),
+  })
 })
