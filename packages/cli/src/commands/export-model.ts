@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs'
 import { cp, mkdir } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
-import { didYouMean, TrainError } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/core'
 import { checkpointStateFiles } from '@aworld-train/engines/local'
 import { readRun } from '@aworld-train/store'
 import { type TrainerRunState, trainerStateKey } from '@aworld-train/trainers/shared'
 import { pythonTrainers } from 'aworld-train'
 import { policiesIn } from '../policies-in.ts'
+import { unknownPolicy } from './unknown-policy.ts'
 import { writeTarget } from './write-target.ts'
 
 export interface ExportModelRequest {
@@ -66,8 +67,7 @@ function requirePolicy(run: string, policy: string | undefined, policies: readon
   if (policies.length > 0 && policy === undefined)
     throw new TrainError('CONFIG_INVALID', `${run} has the policies ${names}; name the one to write with --policy.`)
   if (policies.length > 0 && !policies.includes(policy!)) {
-    const message = `No checkpoint of ${run} has the policy "${policy}"; trained are ${names}.${didYouMean(policy!, policies)} Correct --policy. A policy that is not trained stays what it was.`
-    throw new TrainError('CONFIG_INVALID', message)
+    throw unknownPolicy(`checkpoint of ${run}`, policy!, policies, ' A policy that is not trained stays what it was.')
   }
   if (policies.length === 0 && policy !== undefined)
     throw new TrainError('CONFIG_INVALID', `No checkpoint of ${run} has several policies; leave out --policy.`)

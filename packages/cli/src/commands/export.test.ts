@@ -234,6 +234,9 @@ it('writes the samples of one policy', async () => {
       .split('\n')
       .map((line) => JSON.parse(line).policy),
   ).toContain('local')
-  await expect(exportTo(join(folder, 'none.jsonl'), { policy: 'reader' })).rejects.toThrow('No samples of')
+  await expect(exportTo(join(folder, 'none.jsonl'), { policy: 'lokal' })).rejects.toThrow(
+    `No episode of ${run} has the policy "lokal"; there are "local". Did you mean "local"? Correct --policy.`,
+  )
+  await expect(exportTo(join(folder, 'none.jsonl'), { policy: 'local', split: 'test', minReward: 9 })).rejects.toThrow('No samples of')
   await expect(exportTo(join(folder, 'none.jsonl'), { what: 'episodes', policy: 'local' })).rejects.toThrow('leave out --policy')
 })

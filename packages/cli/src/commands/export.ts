@@ -8,6 +8,7 @@ import { writeParquetRows } from '@aworld-train/training'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { exportModel } from './export-model.ts'
+import { unknownPolicy } from './unknown-policy.ts'
 import { writeTarget } from './write-target.ts'
 
 export const exportRun = defineCommand({
@@ -44,6 +45,8 @@ export const exportRun = defineCommand({
         format === '.jsonl' ? writeJsonLines(rows, target) : writeParquet(what, rows, target),
       )
       if (count === 0) {
+        const policies = policy === undefined ? [] : policiesOf(run.episodes({}))
+        if (policies.length > 0 && !policies.includes(policy!)) throw unknownPolicy(`episode of ${args[0]}`, policy!, policies)
         const splits = Object.entries(run.splits()).map(([name, episodes]) => `${name} ${episodes}`)
         throw new TrainError(
           'CONFIG_INVALID',
@@ -67,6 +70,13 @@ function* exportRows(
     if (what === 'episodes') yield z.encode(Episode, episode)
     else for (const sample of toTrainingSamples(episode, { policy }).samples) yield z.encode(TrainingSample, sample)
   }
+}
+
+/** Names of the policies in these episodes. */
+function policiesOf(episodes: Iterable<Episode>): string[] {
+  const names = new Set<string>()
+  for (const { trajectories } of episodes) for (const { policy } of trajectories) names.add(policy)
+  return [...names]
 }
 
 async function writeParquet(what: 'samples' | 'episodes', rows: Iterable<object>, target: string): Promise<number> {
