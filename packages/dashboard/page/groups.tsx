@@ -286,7 +286,7 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
           />
         )}
       </div>
-      {m && <Roles metrics={m} policies={summary.policies} />}
+      {m && <Roles metrics={m} policyOfAgent={summary.policyOfAgent} />}
       {scrubber}
       <div class="bar">
         <Chips

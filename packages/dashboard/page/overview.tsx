@@ -317,7 +317,7 @@ function Ledger({ summary, steps }: { summary: RunSummary; steps: readonly StepS
               <tr key={name}>
                 <th scope="row">
                   {visible(name)}
-                  {summary.policies[name] !== undefined && <small> {visible(summary.policies[name])}</small>}
+                  {summary.policyOfAgent[name] !== undefined && <small> {visible(summary.policyOfAgent[name])}</small>}
                 </th>
                 <td>{integer(sampled)}</td>
                 <td>

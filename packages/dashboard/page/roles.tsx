@@ -11,11 +11,11 @@ interface RolesProps {
   /** Metrics of the step. */
   readonly metrics: Readonly<Record<string, number>>
   /** The policy of each agent, if there are several. */
-  readonly policies: Readonly<Record<string, string>>
+  readonly policyOfAgent: Readonly<Record<string, string>>
 }
 
 /** A row for each role; nothing if the step has none. */
-export function Roles({ metrics, policies }: RolesProps) {
+export function Roles({ metrics, policyOfAgent }: RolesProps) {
   const parts = Object.keys(metrics).flatMap((key) => partsOf(key) ?? [])
   const names = new Set(parts.filter(({ kind }) => kind === 'role').map(({ name }) => name))
   if (names.size === 0) return null
@@ -41,7 +41,7 @@ export function Roles({ metrics, policies }: RolesProps) {
             <tr key={name}>
               <th scope="row">
                 {visible(name)}
-                {policies[name] !== undefined && <small> {visible(policies[name])}</small>}
+                {policyOfAgent[name] !== undefined && <small> {visible(policyOfAgent[name])}</small>}
               </th>
               <td>
                 <b>{fixed(metrics[`role/${name}/reward`])}</b>

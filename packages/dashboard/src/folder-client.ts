@@ -107,7 +107,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
 
   function recorded(key: string): TraceParts['trajectories'] {
     const requested = run.rollout(key)?.request.policy ?? ''
-    const policies = firstEvent(path)?.policies ?? {}
+    const policyOfAgent = firstEvent(path)?.policyOfAgent ?? {}
     const trajectories = run.turnsOf(key)?.trajectories ?? new Map<string, readonly Turn[]>()
     return [...trajectories].map(([id, turns]) => {
       const trainable = turns.some((turn) => turn.model === undefined && turn.completionTokenIds.length > 0)
@@ -119,7 +119,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
       return {
         id,
         agent,
-        policy: policies[agent] ?? requested,
+        policy: policyOfAgent[agent] ?? requested,
         trainable,
         startedBy: askedBy(id, agent, trajectories),
         timing,
@@ -178,7 +178,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
         steps: tally.steps(records),
         evaluations: tally.evaluations(),
         ledger: ledger(report),
-        policies: start?.policies ?? {},
+        policyOfAgent: start?.policyOfAgent ?? {},
         agents: report && Object.keys(report.agents).length > 0 ? report.agents : tally.agents,
         unparsed: { byKind: unparsed, rollouts: unparsedRollouts ?? [] },
         repeated: { count: tally.repeated.count, first: [...tally.repeated.first] },

@@ -33,7 +33,7 @@ import {
   writeParquet,
 } from '@aworld-train/training'
 import type { LocalPlan } from './plan.ts'
-import { policiesOfAgents } from './run-report.ts'
+import { policyOfAgent } from './run-report.ts'
 import { openStage } from './stage.ts'
 
 export interface InferenceRequest extends RunRequest {
@@ -134,7 +134,7 @@ async function inferInRun(plan: LocalPlan, { parts, models, ...request }: Infere
       tasks: `${request.dataset.tasks.length} to evaluate`,
       seed,
     },
-    ...(stage.policy.members && { policies: policiesOfAgents(plan) }),
+    ...(stage.policy.members && { policyOfAgent: policyOfAgent(plan) }),
   })
   raiseFindings(emit, { notes: [], warnings })
   const sampling: Sampling = {

@@ -16,7 +16,7 @@ import {
 } from '@aworld-train/training'
 import { inputHashes } from './configuration-hash.ts'
 import type { LocalPlan } from './plan.ts'
-import { describeRun, policiesOfAgents } from './run-report.ts'
+import { describeRun, policyOfAgent } from './run-report.ts'
 import { openStage, type Stage } from './stage.ts'
 import { writeRunFiles } from './write-run-files.ts'
 
@@ -110,7 +110,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     channel: null,
     resumedFromStep: run.resumed ? (store.steps().at(-1)?.step ?? 0) : null,
     details: describeRun(plan, stage),
-    policies: stage.policy.members && policiesOfAgents(plan),
+    policyOfAgent: stage.policy.members && policyOfAgent(plan),
     findings: { notes: plan.notes, warnings: [...plan.warnings, ...longPrompts] },
   })
 

@@ -3,7 +3,7 @@ import type { LocalPlan } from './plan.ts'
 import type { Stage } from './stage.ts'
 
 /** The policy that each agent of a plan with several asks for. */
-export const policiesOfAgents = ({ program, policies }: Pick<LocalPlan, 'program' | 'policies'>): Record<string, string> =>
+export const policyOfAgent = ({ program, policies }: Pick<LocalPlan, 'program' | 'policies'>): Record<string, string> =>
   Object.fromEntries(
     program.agents.flatMap(({ name, model }) => (policies.some((policy) => policy.name === model) ? [[name, model as string]] : [])),
   )

@@ -117,7 +117,7 @@ export interface RunSummary {
   /** Account of the tokens of each agent: of the trained steps while the run is under way, of all once it has ended. */
   readonly agents: Readonly<Record<string, AgentTokens>>
   /** The policy that each agent asks for, if there are several. */
-  readonly policies: Readonly<Record<string, string>>
+  readonly policyOfAgent: Readonly<Record<string, string>>
   /** Tool calls in sampled text that did not parse, by kind, and the rollouts that are known to have some. */
   readonly unparsed: { readonly byKind: Readonly<Record<string, number>>; readonly rollouts: readonly string[] }
   /** Rollouts that ended in a later attempt than their first: their number, and the first twenty. */

@@ -20,7 +20,7 @@ export const RunEvent = z.discriminatedUnion('type', [
     resumedFromStep: z.int().nullable(),
     details: z.record(z.string(), z.unknown()),
     /** The policy that each agent asks for, if there are several. */
-    policies: z.record(z.string(), z.string()).optional(),
+    policyOfAgent: z.record(z.string(), z.string()).optional(),
   }),
   z.strictObject({ type: z.literal('run-end'), ...at, status: z.enum(['finished', 'stopped', 'failed']), error: ErrorRecord.optional() }),
   z.strictObject({ type: z.literal('rollout-queued'), ...at, rollout: z.string(), split: z.string() }),

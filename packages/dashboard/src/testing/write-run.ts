@@ -70,7 +70,7 @@ export async function writeRun({
     seed: 7,
     resumedFromStep: null,
     details: { policy: text, engine: 'written', agent: 'solver' },
-    ...(hasReader && { policies: { solver: 'policy', helper: 'reader' } }),
+    ...(hasReader && { policyOfAgent: { solver: 'policy', helper: 'reader' } }),
   })
 
   async function play(request: RolloutRequest, reward: number | null, logprob: number, completion = `${text} ${reward}`): Promise<void> {

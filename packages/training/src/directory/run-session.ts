@@ -51,7 +51,7 @@ export interface RunBeginning {
   readonly resumedFromStep: number | null
   readonly details: Readonly<Record<string, unknown>>
   /** The policy that each agent asks for, if there are several. */
-  readonly policies?: Readonly<Record<string, string>> | undefined
+  readonly policyOfAgent?: Readonly<Record<string, string>> | undefined
   readonly findings: Findings
 }
 
@@ -95,7 +95,7 @@ export async function openRunSession(stack: AsyncDisposableStack, options: RunSe
       accounts.touch()
     },
     listen: (listener) => void listeners.push(listener),
-    begin(owner, { stage, engines, channel, resumedFromStep: resumed, details, policies, findings }) {
+    begin(owner, { stage, engines, channel, resumedFromStep: resumed, details, policyOfAgent, findings }) {
       accounts.attach(stage)
       watchHealth(owner, { store, emit, sources: { ...stage, engines, channel } })
       run.started()
@@ -108,7 +108,7 @@ export async function openRunSession(stack: AsyncDisposableStack, options: RunSe
         seed,
         resumedFromStep: resumed,
         details: { ...details, ...logs.details },
-        ...(policies && { policies }),
+        ...(policyOfAgent && { policyOfAgent }),
       })
       raiseFindings(emit, findings)
     },
