@@ -17,17 +17,29 @@ export function describeIssues(
 }
 
 /** Names of the fields of an object schema, also below defaults and nullables; none for another schema. */
-export const fieldsOf = (schema: unknown): string[] => Object.keys(objectSchema(schema)?.shape ?? {})
+export const fieldsOf = (schema: unknown): string[] => Object.keys(definitionOf(schema)?.shape ?? {})
 
 const valueAt = (tree: unknown, path: readonly PropertyKey[]): unknown =>
   path.reduce<unknown>((value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key], tree)
 
-const schemaAt = (root: z.ZodType, path: readonly PropertyKey[]): unknown =>
-  path.reduce<unknown>((schema, key) => (objectSchema(schema)?.shape as Record<PropertyKey, unknown> | undefined)?.[key], root)
+/** The schema of a field. All values of a record have one. */
+function schemaAt(root: z.ZodType, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((schema, key) => {
+    const definition = definitionOf(schema)
+    return definition?.valueType ?? definition?.shape?.[key]
+  }, root)
+}
 
-/** The object schema below defaults and nullables. */
-function objectSchema(schema: unknown): z.ZodObject | null {
-  const { def } = (schema ?? {}) as { def?: { type: string; innerType?: unknown } }
-  if (!def) return null
-  return def.type === 'object' ? (schema as z.ZodObject) : objectSchema(def.innerType)
+interface SchemaDefinition {
+  readonly innerType?: unknown
+  /** Fields of an object. */
+  readonly shape?: Readonly<Record<PropertyKey, unknown>>
+  /** Schema of a record's values. */
+  readonly valueType?: unknown
+}
+
+/** What a schema is made of, below defaults and nullables. */
+function definitionOf(schema: unknown): SchemaDefinition | undefined {
+  const { def } = (schema ?? {}) as { def?: SchemaDefinition }
+  return def?.innerType === undefined ? def : definitionOf(def.innerType)
 }

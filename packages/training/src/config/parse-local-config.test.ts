@@ -54,6 +54,14 @@ describe('our own keys', () => {
       { training: { stratify: { key: 'kind', count: {} } } },
       '"training.stratify.count" is no key of the configuration. Did you mean "counts"?',
     ],
+    [
+      { policies: { lead: { learningrate: 1 } } },
+      '"policies.lead.learningrate" is no key of the configuration. Did you mean "learningRate"?',
+    ],
+    [
+      { models: { judge: { baseUrl: 'http://127.0.0.1:9', model: 'a', casette: 'a.jsonl' } } },
+      '"models.judge.casette" is no key of the configuration. Did you mean "cassette"?',
+    ],
     [{ training: { steps: 0 } }, '"training.steps" is 0: '],
     [{ training: { learningRate: '1e-3' } }, '"training.learningRate" is "1e-3": '],
     [{ executor: { env: { 'A=B': 'c' } } }, '"executor.env.A=B" is "c": its name must be the name of a variable.'],
