@@ -145,6 +145,7 @@ it('checks the template of each policy, and that agents ask for policies that ar
     const checks = await checksOf('reader')
     expect(checks.filter(({ ok }) => !ok)).toEqual([])
     expect(checks.map(({ name }) => name)).toEqual(expect.arrayContaining(['template of lead', 'template of reader', 'prompts', 'rollout']))
+    expect(checks[0]).toEqual({ name: 'agent', ok: true, message: 'first (lead) trained; second frozen' })
     const [problem] = (await checksOf('raeder')).filter(({ ok }) => !ok)
     expect(problem).toMatchObject({ name: 'config', message: expect.stringContaining('Did you mean "reader"?') })
   } finally {

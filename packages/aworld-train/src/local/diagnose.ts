@@ -7,6 +7,7 @@ import { loadModelConfig } from '@aworld-train/engines/local'
 import { openRunStore } from '@aworld-train/store'
 import {
   answeredTask,
+  describeAgents,
   findLongPrompts,
   listTools,
   openRolloutParts,
@@ -65,6 +66,8 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
   )
   const plan = trainer.plan
   if (!program || !plan) return checks
+  // Which policy an agent asks for, and whether that one is trained, is known only with the configuration.
+  if (plan.policies[0].name !== null) checks[0] = { name: 'agent', ok: true, message: describeAgents(plan.program.agents, null) }
   checks.push({ name: 'dataset', ok: true, message: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out` })
   for (const message of plan.warnings) checks.push({ name: 'config', ok: true, warning: true, message })
   for (const message of plan.notes) checks.push({ name: 'note', ok: true, message })
