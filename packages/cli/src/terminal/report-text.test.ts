@@ -163,7 +163,7 @@ it('has a line for each of several policies and roles, within 80 columns', () =>
     'role/reader/malformedTurns': 0,
     'role/reader/sampledTokens': 0,
   })
-  const lines = linesAt(80, {
+  const several: Partial<RunReport> = {
     model: null,
     policies: {
       lead: { model: 'lead', trainable: true, checkpoint: 'checkpoints/step-000030/lead', ledger },
@@ -173,14 +173,19 @@ it('has a line for each of several policies and roles, within 80 columns', () =>
       { step: 1, reward: 0.0625, metrics: step(0.0625, 64) },
       { step: 2, reward: 0.8125, metrics: step(0.8125, 1) },
     ],
-  })
+  }
+  const lines = linesAt(80, several)
   const ofThese = lines.filter((line) => /^(policy|role|model) /.test(line))
   expect(ofThese).toEqual([
-    'policy   lead: 1234567 = 1000000 trained + 234560 not + 7 unexplained',
-    'policy   reader (frozen): 4321 = 0 trained + 4321 not + 0 unexplained',
+    'policy   lead: 1234567 = 1000000 trained + 234560 untrained + 7 unexplained',
+    'policy   reader (frozen): 4321 = 0 trained + 4321 untrained + 0 unexplained',
     'role     planner: reward 0.06 → 0.81, malformed 50 → 0.78 %, 35 → 35 tokens/turn',
     'role     reader: reward – → –, malformed – → – %, – → – tokens/turn',
-    'model    lead, trained: checkpoints/step-000030/lead',
-    'model    reader',
+    'model    lead: lead, trained: checkpoints/step-000030/lead',
+    'model    reader: reader',
   ])
+  expect(lines.filter((line) => line.includes('--policy'))).toEqual([
+    '  npx aworld-train export runs/chemist-1 --what model --policy lead --to lead-trained',
+  ])
+  expect(linesAt(80, { ...several, engine: 'tinker' }).join()).not.toContain('--policy')
 })

@@ -38,7 +38,8 @@ export function renderReport(report: RunReport, { project = [], columns }: Repor
     // The engine in the box samples only from its own checkpoints.
     pythonTrainers.some(({ name }) => report.engine.split(' ')[0] === name)
       ? ['the trained model as a Hugging Face folder', 'export', path, '--what', 'model', '--to', 'model']
-      : ['pass@k of the trained policy', 'eval', ...project, '--checkpoint', path],
+      : [`pass@k of the trained ${report.policies ? 'policies' : 'policy'}`, 'eval', ...project, '--checkpoint', path],
+    ...exportOfPolicy(report, path),
     ['training samples, token by token', 'export', path, '--to', 'samples.jsonl'],
   ]
   return [
@@ -50,6 +51,14 @@ export function renderReport(report: RunReport, { project = [], columns }: Repor
     'next',
     ...next.flatMap(([what, ...args]) => [styleText('gray', `  # ${what}`), `  ${typedCommand(args)}`]),
   ].join('\n')
+}
+
+/** The command that writes one of several policies as a model. Weights at a Tinker service stay there. */
+function exportOfPolicy({ policies = {}, engine }: RunReport, path: string): [what: string, ...args: string[]][] {
+  const [name] = Object.entries(policies).find(([, { checkpoint }]) => checkpoint !== null) ?? []
+  if (name === undefined || engine === 'tinker') return []
+  const args = ['export', path, '--what', 'model', '--policy', name, '--to', `${name}-trained`]
+  return [['one of the trained policies as a Hugging Face folder', ...args]]
 }
 
 function rewardCurve({ curve }: RunReport, columns = 80): string[] {
@@ -117,7 +126,7 @@ function policyLines({ policies = {} }: RunReport): string[] {
   return Object.entries(policies).map(([name, { trainable, ledger }]) => {
     const { sampled, trained, unexplained } = ledger
     const others = sampled - trained - unexplained
-    return `policy   ${name}${trainable ? '' : ' (frozen)'}: ${sampled} = ${trained} trained + ${others} not + ${unexplained} unexplained`
+    return `policy   ${name}${trainable ? '' : ' (frozen)'}: ${sampled} = ${trained} trained + ${others} untrained + ${unexplained} unexplained`
   })
 }
 
@@ -143,10 +152,13 @@ function gapLine({ maxLogprobDifference: gap }: RunReport): string[] {
 
 /** The weights of the report. */
 function modelLine({ policies, ...report }: RunReport): string[] {
-  return (policies ? Object.values(policies) : [report]).flatMap(({ model, checkpoint }) =>
+  const weights = policies ? Object.entries(policies) : [[null, report] as const]
+  return weights.flatMap(([name, { model, checkpoint }]) =>
     model === null
       ? []
-      : [`model    ${isAbsolute(model) ? typedPath(model) : model}${checkpoint === null ? '' : `, trained: ${checkpoint}`}`],
+      : [
+          `model    ${name === null ? '' : `${name}: `}${isAbsolute(model) ? typedPath(model) : model}${checkpoint === null ? '' : `, trained: ${checkpoint}`}`,
+        ],
   )
 }
 
