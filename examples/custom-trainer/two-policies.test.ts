@@ -6,9 +6,9 @@ import { AgentTrainer, LocalTrainer, type RunEvent, toTrainingSamples } from 'aw
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { makeTinyModel } from '../../test/support/tiny-model.ts'
 import { makeProject, openTrainer, type TinyProject } from '../../test/support/tiny-project.ts'
-import { TeamTrainer, team } from './two-policies.ts'
+import { pair, TwoPolicyTrainer } from './two-policies.ts'
 
-const trainEngineName = 'of-a-team'
+const trainEngineName = 'of-a-pair'
 const names = ['lead', 'reader']
 let folder: string
 
@@ -37,7 +37,7 @@ async function train(project: TinyProject, processor: typeof LocalTrainer, stopA
   }
   // A score that varies whatever tiny models say.
   const rewardFunc = (_source: string, answer: string) => (answer.length % 3) / 2
-  const trainer = await openTrainer(project, { agent: team, config, rewardFunc, trainEngineName, onEvent })
+  const trainer = await openTrainer(project, { agent: pair, config, rewardFunc, trainEngineName, onEvent })
   try {
     return { report: await trainer.train(controller.signal), events }
   } catch (error) {
@@ -51,7 +51,7 @@ async function train(project: TinyProject, processor: typeof LocalTrainer, stopA
 const weights = (directory: string) => names.map((name) => readFileSync(join(directory, name, 'model.safetensors')).toString('base64'))
 
 it('trains two policies in 60 lines, and goes on from a checkpoint of both as if it had not been stopped', async () => {
-  const { report } = await train(await makeProject(folder, ''), TeamTrainer)
+  const { report } = await train(await makeProject(folder, ''), TwoPolicyTrainer)
   expect(report).toMatchObject({ status: 'finished', ledger: { unexplained: 0 }, model: null })
   expect(report!.ledger!.trained).toBeGreaterThan(0)
   expect(Object.keys(report!.policies!)).toEqual(names)
@@ -62,8 +62,8 @@ it('trains two policies in 60 lines, and goes on from a checkpoint of both as if
   expect([lead === startOfLead, reader === startOfReader]).toEqual([false, false])
 
   const project = await makeProject(folder, '')
-  expect((await train(project, TeamTrainer, 3)).report).toBeNull()
-  const resumed = await train(project, TeamTrainer)
+  expect((await train(project, TwoPolicyTrainer, 3)).report).toBeNull()
+  const resumed = await train(project, TwoPolicyTrainer)
   expect(resumed.events.find(({ type }) => type === 'run-start')).toMatchObject({ resumedFromStep: 3 })
   expect(resumed.report!.curve.map(({ reward }) => reward)).toEqual(report!.curve.map(({ reward }) => reward))
   expect(weights(last(resumed.report!.path))).toEqual([lead, reader])

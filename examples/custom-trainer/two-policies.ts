@@ -4,10 +4,10 @@ const agentOf = (name: string, policy: string) =>
   new Agent({ name, systemPrompt: 'Answer.', maxTurns: 1, conf: { llmProvider: 'policy', llmModelName: policy } })
 
 /** A reader, and a lead that is asked with what the reader has said: each has a policy of its own. */
-export const team = new Swarm(agentOf('reader', 'reader'), agentOf('lead', 'lead'))
+export const pair = new Swarm(agentOf('reader', 'reader'), agentOf('lead', 'lead'))
 
 /** A policy gradient over both: an advantage is a reward without the mean reward of its task. */
-export class TeamTrainer extends LocalTrainer {
+export class TwoPolicyTrainer extends LocalTrainer {
   override async train(signal?: AbortSignal): Promise<RunReport> {
     await using policy = await this.openPolicy(signal)
     const { learner, trainTasks, config } = policy
