@@ -28,7 +28,7 @@ export interface ChosenPolicy {
   open(model: string, signal: AbortSignal): Promise<Policy>
 }
 
-/** One of several policies. */
+/** The place of a policy among several, before it is open. */
 export interface PolicyPlace {
   readonly name: string
   readonly index: number

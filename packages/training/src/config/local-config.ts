@@ -328,7 +328,7 @@ export const PolicyModel = z.strictObject({
 
 export type PolicyModel = z.infer<typeof PolicyModel>
 
-/** One of several policies. */
+/** Settings of one of several policies: those of a model, and how it is trained. */
 export const PolicySettings = PolicyModel.extend({
   learningRate: z
     .number()
