@@ -72,7 +72,9 @@ function policyProblems({ settings, model, fromScratch }: PolicyChoice, agents: 
     ...(isModelSet ? ['model and policies are both set; write what is in model into each of policies, and leave model out.'] : []),
     ...(model === undefined
       ? []
-      : [`One model is named in place of the configuration's, which has the policies ${list}; name theirs in policies.`]),
+      : [
+          `One model is named in place of the configuration's, which has the policies ${list}; name a run or a checkpoint of these policies, or set policies.NAME.path.`,
+        ]),
     ...(fromScratch && all.every(({ warmUp }) => warmUp === null)
       ? ['No policy has a warm-up to start from; name one in policies, or leave --from-scratch out.']
       : []),

@@ -13,7 +13,7 @@ import {
 import { writeFolderWhole } from '@aworld-train/engines/local'
 import type { Policy } from './policy.ts'
 
-/** One of several policies. */
+/** An open policy as a member of a set of several. */
 export interface PolicyOfSet extends Policy {
   readonly name: string
   readonly trainable: boolean
