@@ -57,7 +57,12 @@ export const TrainingSettings = z.strictObject({
     .nullable()
     .default(null)
     .describe('Tasks that one step may draw while it waits for `training.teachingPrompts`. `null` allows twice `training.promptsPerStep`.'),
-  solvedReward: z.number().default(1).describe('Least reward of a rollout that counts as solved for `training.firstSamples`; with `training.ownReward`, of each of its agents.'),
+  solvedReward: z
+    .number()
+    .default(1)
+    .describe(
+      'Least reward of a rollout that counts as solved for `training.firstSamples`; with `training.ownReward`, of each of its agents.',
+    ),
   maxStaleness: z
     .int()
     .min(0)
