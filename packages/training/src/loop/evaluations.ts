@@ -25,7 +25,7 @@ export interface EvaluationsContext {
 
 export function createEvaluations({ options, limits, training, record }: EvaluationsContext): Evaluations {
   const { evaluation, sampling } = options.config
-  const { policy, state, checkpoints, emit, save } = record
+  const { policy, state, checkpoints, emit } = record
   const context = { record, learner: options.learner, logprobCheck: training.logprobCheck }
 
   function plan(name: string, split: 'test' | 'validation', step: number, isGreedy = false): EvaluationPlan {
@@ -57,7 +57,7 @@ export function createEvaluations({ options, limits, training, record }: Evaluat
       for (const each of plans) {
         if (each.tasks.length === 0 || state.evaluations[each.name]) continue
         await runEvaluation(context, each)
-        await save(step)
+        await record.save(step)
       }
     },
     async validate(step) {
@@ -69,7 +69,7 @@ export function createEvaluations({ options, limits, training, record }: Evaluat
         state.best = { step, reward, checkpoint }
         emit({ type: 'checkpoint-saved', at: Date.now(), step, path: checkpoint, best: true })
       }
-      await save(step)
+      await record.save(step)
     },
   }
 }

@@ -25,7 +25,7 @@ import { toLimits } from './group-requests.ts'
 import { sampledTokensOf } from './loop-state.ts'
 import { roleMetrics } from './role-metrics.ts'
 import { runEvaluation } from './run-evaluation.ts'
-import { createRunRecord, type RunRecordOptions } from './run-record.ts'
+import { RunRecord, type RunRecordOptions } from './run-record.ts'
 import { createSelectedSamples, type SelectedTokens } from './selected-samples.ts'
 import type { SelfDrivenResult } from './self-driven-options.ts'
 import { type BatchRow, rowsOf, rowsOfUntrained, toStepSamples } from './step-samples.ts'
@@ -92,7 +92,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   const { training, sampling, evaluation } = config
   const [problem] = groupProblems(training, 'the trainer asks for its groups itself')
   if (problem !== undefined) throw new TrainError('CONFIG_INVALID', problem)
-  const record = createRunRecord(options)
+  const record = new RunRecord(options)
   const { committed, policy, state, checkpoints, emit } = record
   const limits = toLimits(config.limits)
   const selectedSamples = createSelectedSamples()
@@ -266,7 +266,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   /** Ends the step, with all its rollouts. */
   async function publish(): Promise<number> {
     await sampled.settled()
-    const weightVersion = await state.timed('publish', record.publish)
+    const weightVersion = await state.timed('publish', () => record.publish())
     isAhead = false
     if (current === null) return weightVersion
     const ended = current
@@ -348,7 +348,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
       done = from
       return from
     },
-    result: record.result,
+    result: (status) => record.result(status),
   }
 }
 

@@ -1,20 +1,9 @@
-import {
-  countFailures,
-  describeFailure,
-  type Episode,
-  type ErrorCode,
-  isFailed,
-  isInfrastructureFailure,
-  type RolloutRequest,
-  type RunEvent,
-  type StepRecord,
-  type StepSample,
-  TrainError,
-  toEndedRollout,
-} from '@aworld-train/core'
+import { type Episode, type RolloutRequest, type RunEvent, type StepRecord, type StepSample, TrainError } from '@aworld-train/core'
+import { checkRollouts } from './check-rollouts.ts'
 import { type Checkpoints, createCheckpoints } from './checkpoints.ts'
 import { createLoopState, type LoopState, type SavedLoopState } from './loop-state.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
+import { StartedRollouts } from './started-rollouts.ts'
 
 export type RunRecordOptions = Pick<
   SelfDrivenOptions,
@@ -35,184 +24,139 @@ export interface StepCommit extends Pick<StepRecord, 'step' | 'weightVersion' | 
  * The record of a run's rollouts and steps, shared by loops that decide differently what a step is. It continues from what earlier
  * processes of the run committed.
  */
-export interface RunRecord {
+export class RunRecord {
   /** Last step that earlier processes committed. */
   readonly committed: number
   /** Name of the policy in requests. */
   readonly policy: string
   readonly state: LoopState
   readonly checkpoints: Checkpoints
-  emit(event: RunEvent): void
-  warn(code: string, message: string): void
+  readonly emit: (event: RunEvent) => void
+  readonly #options: RunRecordOptions
+  /** The accounts of earlier processes; `null` in the first. */
+  readonly #resumed: SavedLoopState | null
+  readonly #started: StartedRollouts
+  /** Codes of the warnings that this process has given. */
+  readonly #warned = new Set<string>()
+  /** Tokens of superseded attempts that are in the accounts, by policy. */
+  #superseded: ReadonlyMap<string, number>
+  #lastStep: number
+  #saved: SavedLoopState
+
+  constructor(options: RunRecordOptions) {
+    const { learner, engine, store } = options
+    this.#options = options
+    this.emit = (event) => options.onEvent?.(event)
+    this.checkpoints = createCheckpoints({ learner, store, warn: (code, message) => this.warn(code, message) })
+    this.committed = store.steps().at(-1)?.step ?? 0
+    this.#lastStep = this.committed
+    this.#resumed = loadState(store, this.committed)
+    this.policy = options.policy ?? engine.name
+    this.state = createLoopState(this.#resumed, options.policies ?? new Map([[this.policy, { engine }]]))
+    this.#started = new StartedRollouts(store, this.state.tokens)
+    this.#superseded = this.#supersededTokens()
+    this.#saved = this.#resumed ?? this.state.toSaved(true)
+  }
+
+  warn(code: string, message: string): void {
+    this.#warned.add(code)
+    this.emit({ type: 'warning-raised', at: Date.now(), code, message })
+  }
+
   /** Warns unless this process has given the same warning. */
-  warnOnce(code: string, message: string): void
+  warnOnce(code: string, message: string): void {
+    if (!this.#warned.has(code)) this.warn(code, message)
+  }
+
   /** Runs requests and counts their episodes. Results of an earlier process come from the record. */
-  rollOut(requests: readonly RolloutRequest[]): Promise<Episode[]>
-  /** Runs a request without counting its episode. */
-  start(request: RolloutRequest, signal: AbortSignal): Promise<Episode>
-  /** Counts episodes of requests that were started. */
-  count(episodes: readonly Episode[]): void
-  /** Whether an earlier process of the run sampled the episode of a started rollout. */
-  isOfEarlierProcess(key: string): boolean
-  /** Counts the rollouts that a stop found in flight; they must all have ended. */
-  countStopped(): void
-  /** Throws if the infrastructure failed most rollouts, or if every rollout failed. Warns once if some prompts alone filled the context. */
-  checkRollouts(step: number, episodes: readonly Episode[]): void
-  /** Switches sampling to the weights of the learner, between two model calls. */
-  publish(): Promise<number>
-  /** Keeps the accounts under a step. */
-  save(step: number): Promise<void>
-  /** Keeps the accounts and marks a step as trained, with a checkpoint if one is due. */
-  commit(step: StepCommit): Promise<void>
-  /** The saved result, also of a run that has not finished. */
-  result(status: SelfDrivenResult['status']): SelfDrivenResult
-}
-
-export function createRunRecord(options: RunRecordOptions): RunRecord {
-  const { learner, engine, gateway, runner, store, signal, config } = options
-  const emit = (event: RunEvent) => options.onEvent?.(event)
-  const warned = new Set<string>()
-  const warn = (code: string, message: string) => {
-    warned.add(code)
-    emit({ type: 'warning-raised', at: Date.now(), code, message })
-  }
-  const warnOnce = (code: string, message: string) => {
-    if (!warned.has(code)) warn(code, message)
-  }
-  const checkpoints = createCheckpoints({ learner, store, warn })
-  const committed = store.steps().at(-1)?.step ?? 0
-  const resumed = loadState(committed)
-  const policy = options.policy ?? engine.name
-  const state = createLoopState(resumed, options.policies ?? new Map([[policy, { engine }]]))
-  /** One policy alone has the tokens of all. */
-  const supersededTokens = () =>
-    new Map(state.tokens.policies.map((name) => [name, runner.supersededTokens?.(options.policies && name) ?? 0]))
-  let superseded: ReadonlyMap<string, number> = supersededTokens()
-  /** Keys of rollouts that were started and are not counted. */
-  const started = new Set<string>()
-  /** Keys of started rollouts whose episodes an earlier process sampled. */
-  const earlier = new Set<string>()
-  let lastStep = committed
-  let saved = resumed ?? state.toSaved(true)
-
-  function loadState(step: number): SavedLoopState | null {
-    const found = store.getState(stateKey(step)) as SavedLoopState | null | undefined
-    if (found) return found
-    if (step === 0) return null
-    throw new TrainError('STORE_CORRUPT', `Run ${store.path} has step ${step} but not its accounts; start a new run.`)
-  }
-
-  /** While rollouts run, the sampler's count for them is in no account yet. */
-  function accounts(): SavedLoopState {
-    const total = supersededTokens()
-    for (const [name, tokens] of total) state.tokens.addUntrained(name, tokens - superseded.get(name)!, 'superseded-attempt')
-    superseded = total
-    return state.toSaved(started.size === 0)
-  }
-
-  function countStopped(): void {
-    for (const key of started) {
-      const episode = store.episode(key)
-      if (!episode) continue
-      if (earlier.has(key)) state.tokens.addRecorded(episode)
-      state.tokens.addEpisode(episode, 'in-flight')
-    }
-    started.clear()
-    saved = accounts()
-  }
-
-  async function save(step: number): Promise<void> {
-    const next = accounts()
-    await state.timed('record', () => store.setState(stateKey(step), next))
-    saved = next
-  }
-
-  function add(requests: readonly RolloutRequest[]): void {
-    for (const { key } of requests) {
-      const episode = store.episode(key)
-      if (episode !== null && !isInfrastructureFailure(episode)) earlier.add(key)
-      started.add(key)
-    }
-  }
-
-  function count(episodes: readonly Episode[]): void {
-    for (const episode of episodes) if (started.delete(episode.rollout) && earlier.has(episode.rollout)) state.tokens.addRecorded(episode)
-    state.addEpisodes(episodes)
-  }
-
-  async function rollOut(requests: readonly RolloutRequest[]): Promise<Episode[]> {
+  async rollOut(requests: readonly RolloutRequest[]): Promise<Episode[]> {
+    const { runner, signal } = this.#options
     signal.throwIfAborted()
-    add(requests)
+    this.#started.add(requests)
     const episodes = await runner.runAll(requests, signal)
     signal.throwIfAborted()
-    count(episodes)
+    this.count(episodes)
     return episodes
   }
 
-  function start(request: RolloutRequest, startSignal: AbortSignal): Promise<Episode> {
-    add([request])
-    return runner.run(request, startSignal)
+  /** Runs a request without counting its episode. */
+  start(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
+    this.#started.add([request])
+    return this.#options.runner.run(request, signal)
   }
 
-  function checkRollouts(step: number, episodes: readonly Episode[]): void {
-    // A rollout that ended the workers it had for itself is no outage.
-    const lost = episodes.filter((episode) => isInfrastructureFailure(episode) && episode.error?.code !== 'WORKER_LOST')
-    if (2 * lost.length > episodes.length) {
-      const { code, message } = lost[0]!.error!
-      throw new TrainError(
-        code as ErrorCode,
-        `${lost.length} of ${episodes.length} rollouts of step ${step} have no outcome, so it was not trained; they run again when the run is resumed. The first: ${message}`,
-        { details: { step, isOutage: true } },
-      )
-    }
-    const ended = episodes.map(toEndedRollout)
-    if (ended.length > 0 && ended.every(isFailed)) {
-      const failures = countFailures(ended)
-      throw new TrainError(
-        episodes.every(hasNoRoom) ? 'POLICY_CONTEXT_OVERFLOW' : 'TRAINER_EMPTY_BATCH',
-        `All ${ended.length} rollouts of step ${step} failed; nothing was trained:${failures.map((failure) => `\n  - ${describeFailure(failure)}`).join('')}`,
-        { details: { step, failures, stopReasons: [...new Set(ended.map(({ stopReason }) => stopReason))] } },
-      )
-    }
-    const message = overflows(step, episodes)
-    if (message !== null) warnOnce('POLICY_CONTEXT_OVERFLOW', message)
+  /** Counts episodes of requests that were started. */
+  count(episodes: readonly Episode[]): void {
+    this.#started.count(episodes)
+    this.state.addEpisodes(episodes)
   }
 
-  async function publish(): Promise<number> {
+  /** Whether an earlier process of the run sampled the episode of a started rollout. */
+  isOfEarlierProcess(key: string): boolean {
+    return this.#started.isOfEarlierProcess(key)
+  }
+
+  /** Counts the rollouts that a stop found in flight; they must all have ended. */
+  countStopped(): void {
+    this.#started.countInFlight()
+    this.#saved = this.#accounts()
+  }
+
+  /** Throws if the infrastructure failed most rollouts, or if every rollout failed. Warns once if some prompts alone filled the context. */
+  checkRollouts(step: number, episodes: readonly Episode[]): void {
+    const overflows = checkRollouts(step, episodes)
+    if (overflows !== null) this.warnOnce('POLICY_CONTEXT_OVERFLOW', overflows)
+  }
+
+  /** Switches sampling to the weights of the learner, between two model calls. */
+  async publish(): Promise<number> {
+    const { gateway, learner } = this.#options
     await gateway?.pause({ drain: true })
     try {
       const weightVersion = await learner.publish()
       // The difference between sampled and recomputed logprobs shows with the next tokens: in the metrics of the next step or evaluation.
-      emit({ type: 'weights-updated', at: Date.now(), weightVersion })
+      this.emit({ type: 'weights-updated', at: Date.now(), weightVersion })
       return weightVersion
     } finally {
       gateway?.resume()
     }
   }
 
-  async function commit({ step, steps, weightVersion, rollouts, carriedGroups, startedAt, samples, ...rest }: StepCommit): Promise<void> {
-    const { checkpointEvery } = config.training
-    const due = step === steps || (checkpointEvery !== null && step % checkpointEvery === 0)
-    const checkpoint = due ? await state.timed('checkpoint', () => checkpoints.save(step)) : null
-    const metrics = { ...rest.metrics, stepMs: performance.now() - startedAt }
-    await save(step)
-    await state.timed('record', () => store.commitStep({ step, weightVersion, rollouts, carriedGroups, metrics, checkpoint }, samples))
-    lastStep = step
-    if (checkpoint) emit({ type: 'checkpoint-saved', at: Date.now(), step, path: checkpoint, best: false })
-    emit({ type: 'step-end', at: Date.now(), step, steps, weightVersion, metrics })
+  /** Keeps the accounts under a step. */
+  async save(step: number): Promise<void> {
+    const next = this.#accounts()
+    await this.state.timed('record', () => this.#options.store.setState(stateKey(step), next))
+    this.#saved = next
   }
 
-  function result(status: SelfDrivenResult['status']): SelfDrivenResult {
-    const { evaluations, ledger, policies, rollouts, episodesByStopReason, best } = status === 'finished' ? accounts() : saved
+  /** Keeps the accounts and marks a step as trained, with a checkpoint if one is due. */
+  async commit({ step, steps, weightVersion, rollouts, carriedGroups, startedAt, samples, ...rest }: StepCommit): Promise<void> {
+    const { config, store } = this.#options
+    const { checkpointEvery } = config.training
+    const due = step === steps || (checkpointEvery !== null && step % checkpointEvery === 0)
+    const checkpoint = due ? await this.state.timed('checkpoint', () => this.checkpoints.save(step)) : null
+    const metrics = { ...rest.metrics, stepMs: performance.now() - startedAt }
+    await this.save(step)
+    await this.state.timed('record', () => store.commitStep({ step, weightVersion, rollouts, carriedGroups, metrics, checkpoint }, samples))
+    this.#lastStep = step
+    if (checkpoint) this.emit({ type: 'checkpoint-saved', at: Date.now(), step, path: checkpoint, best: false })
+    this.emit({ type: 'step-end', at: Date.now(), step, steps, weightVersion, metrics })
+  }
+
+  /** The saved result, also of a run that has not finished. */
+  result(status: SelfDrivenResult['status']): SelfDrivenResult {
+    const saved = status === 'finished' ? this.#accounts() : this.#saved
+    const { evaluations, ledger, policies, rollouts, episodesByStopReason, best } = saved
+    const kept = this.checkpoints.keptPaths()
     return {
       status,
-      steps: lastStep,
-      resumedFromStep: resumed ? committed : null,
+      steps: this.#lastStep,
+      resumedFromStep: this.#resumed ? this.committed : null,
       before: evaluations['before'] ?? null,
       after: evaluations['after'] ?? null,
       greedyBefore: evaluations['greedy-before'] ?? null,
       greedyAfter: evaluations['greedy-after'] ?? null,
-      curve: store.steps().flatMap(({ step, metrics }) => {
+      curve: this.#options.store.steps().flatMap(({ step, metrics }) => {
         const reward = metrics['rewardMean']
         return reward === undefined ? [] : [{ step, reward, metrics: { ...metrics } }]
       }),
@@ -220,42 +164,35 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
       policies,
       episodesByStopReason,
       rollouts,
-      checkpoints: [...checkpoints.keptPaths(), ...(best ? [best.checkpoint] : [])],
-      lastCheckpoint: checkpoints.keptPaths().at(-1) ?? null,
+      checkpoints: [...kept, ...(best ? [best.checkpoint] : [])],
+      lastCheckpoint: kept.at(-1) ?? null,
       bestCheckpoint: best?.checkpoint ?? null,
-      phasesMs: { ...state.phasesMs },
+      phasesMs: { ...this.state.phasesMs },
     }
   }
 
-  return {
-    committed,
-    policy,
-    state,
-    checkpoints,
-    emit,
-    warn,
-    warnOnce,
-    rollOut,
-    start,
-    count,
-    isOfEarlierProcess: (key) => earlier.has(key),
-    countStopped,
-    checkRollouts,
-    publish,
-    save,
-    commit,
-    result,
+  /** The accounts at hand. While rollouts run, the sampler's count for them is in no account yet. */
+  #accounts(): SavedLoopState {
+    const { tokens } = this.state
+    const total = this.#supersededTokens()
+    for (const [name, count] of total) tokens.addUntrained(name, count - this.#superseded.get(name)!, 'superseded-attempt')
+    this.#superseded = total
+    return this.state.toSaved(this.#started.allCounted)
+  }
+
+  /** One policy alone has the tokens of all. */
+  #supersededTokens(): ReadonlyMap<string, number> {
+    const { runner, policies } = this.#options
+    return new Map(this.state.tokens.policies.map((name) => [name, runner.supersededTokens?.(policies && name) ?? 0]))
   }
 }
 
 const stateKey = (step: number) => `loop-after-step-${step}`
 
-/** Whether the prompt of the episode alone filled the context. */
-const hasNoRoom = ({ error, reward }: Episode) => error?.code === 'POLICY_CONTEXT_OVERFLOW' && reward === null
-
-function overflows(step: number, episodes: readonly Episode[]): string | null {
-  const all = episodes.filter(hasNoRoom)
-  const [first] = all
-  if (!first) return null
-  return `${all.length} of ${episodes.length} rollouts of step ${step} are not trained: the prompt left the model no room to answer. The first, of task "${first.taskId}": ${first.error?.message}`
+/** The accounts that were kept under a step; `null` for a run that begins. */
+function loadState(store: RunRecordOptions['store'], step: number): SavedLoopState | null {
+  const found = store.getState(stateKey(step)) as SavedLoopState | null | undefined
+  if (found) return found
+  if (step === 0) return null
+  throw new TrainError('STORE_CORRUPT', `Run ${store.path} has step ${step} but not its accounts; start a new run.`)
 }

@@ -15,7 +15,7 @@ import { groupId, groupRequests, toLimits } from './group-requests.ts'
 import type { DrawnGroup } from './group-stream.ts'
 import { learningRateAt } from './learning-rate.ts'
 import { createRolloutGroups, type FinishedGroup } from './rollout-groups.ts'
-import { createRunRecord } from './run-record.ts'
+import { RunRecord } from './run-record.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
 import { toStepSamples } from './step-samples.ts'
 import { type UpdateSummary, updatePolicy } from './update-policy.ts'
@@ -35,8 +35,8 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
   const { learner, engine, store, config } = options
   const { sampling } = config
   const training = withWarmup(config.training, steps)
-  const record = createRunRecord(options)
-  const { committed, policy, state, checkpoints, emit, warn, warnOnce } = record
+  const record = new RunRecord(options)
+  const { committed, policy, state, checkpoints, emit } = record
   const limits = toLimits(config.limits)
 
   const requests = { tasks: options.tasks, seed: options.seed, training, sampling, limits, policy, kindKey: config.evaluation.kindKey }
@@ -113,13 +113,14 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     const checkedAt = performance.now()
     const updated = samples.length === 0 ? null : await state.timed('update', () => update(step, batch))
     const updatedAt = performance.now()
-    if (!updated) warn('BATCH_WITHOUT_GRADIENT', withoutGradient(step, batch, episodeGroups.flat()))
+    if (!updated) record.warn('BATCH_WITHOUT_GRADIENT', withoutGradient(step, batch, episodeGroups.flat()))
     else if (updated.metrics.gradNorm === 0)
-      warn('BATCH_WITHOUT_GRADIENT', `Step ${step} trained nothing: every derivative of its loss is 0.`)
-    else if (batch.metrics.groupsOfOne > 0) warn('GROUP_OF_ONE', groupsOfOne(step, batch, episodeGroups.flat()))
-    if (batch.metrics.groupsWithVariance < (training.teachingPrompts ?? 0)) warnOnce('STEP_NOT_FILLED', notFilled(step, batch, training))
+      record.warn('BATCH_WITHOUT_GRADIENT', `Step ${step} trained nothing: every derivative of its loss is 0.`)
+    else if (batch.metrics.groupsOfOne > 0) record.warn('GROUP_OF_ONE', groupsOfOne(step, batch, episodeGroups.flat()))
+    if (batch.metrics.groupsWithVariance < (training.teachingPrompts ?? 0))
+      record.warnOnce('STEP_NOT_FILLED', notFilled(step, batch, training))
     for (const [name, { trainedTokens }] of updated?.byPolicy ?? []) state.tokens.addTrained(name, trainedTokens)
-    const weightVersion = updated ? await state.timed('publish', record.publish) : engine.weightVersion()
+    const weightVersion = updated ? await state.timed('publish', () => record.publish()) : engine.weightVersion()
     groups.clock.train(episodeGroups.flat().map(({ timing }) => timing))
     const metrics = {
       ...batch.metrics,
@@ -179,7 +180,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
   }
 
   const evaluations = createEvaluations({ options, limits, training, record })
-  return { start, trainStep, stop, evaluations, result: record.result }
+  return { start, trainStep, stop, evaluations, result: (status) => record.result(status) }
 }
 
 const metricsByPolicy = ({ byPolicy }: UpdateSummary): Record<string, number> =>
