@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { TrainingTask } from '@aworld-train/core'
-import { createOpenLoop, LocalConfig, parseLocalConfig, requireTrainable, type SettingName, setAt } from '@aworld-train/training'
+import { LocalConfig, OpenLoop, parseLocalConfig, requireTrainable, type SettingName, setAt } from '@aworld-train/training'
 import { describe, expect, it, test } from 'vitest'
 import { z } from 'zod'
 import { tinkerPolicy } from './policies/tinker-policy.ts'
@@ -119,7 +119,7 @@ const tasks = [{ extraInfo: { kind: 'easy' }, data: {} }] as unknown as Training
 const ownLoops: Readonly<Record<string, (config: LocalConfig, section: object) => unknown>> = {
   local: () => {},
   tinker: (config, section) => tinkerPolicy.choose(config, { ...section }, 'model'),
-  own: (config) => createOpenLoop({ config, store: { steps: () => [], getState: () => null, completions: () => [] } } as never),
+  own: (config) => new OpenLoop({ config, store: { steps: () => [], getState: () => null, completions: () => [] } } as never),
 }
 
 test.each(Object.keys(ownLoops) as ('local' | 'tinker' | 'own')[])('our own loops refuse and note what the table says: %s', (trainer) => {

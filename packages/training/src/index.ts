@@ -85,7 +85,7 @@ export {
   summarizeTasks,
 } from './loop/evaluate.ts'
 export { toLimits } from './loop/group-requests.ts'
-export { createOpenLoop, type RolloutOptions } from './loop/open-loop.ts'
+export { OpenLoop, type RolloutOptions } from './loop/open-loop.ts'
 export type { SelfDrivenResult } from './loop/self-driven-options.ts'
 export { requireTrainable, trainSelfDriven } from './loop/train-self-driven.ts'
 export { trainSft } from './loop/train-sft.ts'

@@ -13,7 +13,7 @@ import {
   TrainError,
   type TrainingTask,
 } from '@aworld-train/core'
-import { createOpenLoop, createWork, type LocalConfig, type RolloutOptions, type RunRequest } from '@aworld-train/training'
+import { createWork, type LocalConfig, OpenLoop, type RolloutOptions, type RunRequest } from '@aworld-train/training'
 import { checkpointPath } from './checkpoint-path.ts'
 import { configurationHash } from './configuration-hash.ts'
 import { inLocalRun, type LocalRun } from './local-run.ts'
@@ -119,7 +119,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
   const { engine } = stage.policy
   const progress = createRolloutProgress(onEvent)
   run.listen(progress.read)
-  const { learner, ...loop } = createOpenLoop({
+  const loop = new OpenLoop({
     learner: stage.policy.learner,
     engine,
     policies: stage.policy.members,
@@ -132,6 +132,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
     onEvent,
     onRollouts: progress.start,
   })
+  const { learner } = loop
   const members = [...(stage.policy.members ?? new Map([[engine.model.name, { trainable: true }]]))]
   const saved = new Set((store.getState(savedModelsKey) as string[] | null | undefined) ?? [])
   const work = createWork()
@@ -198,9 +199,9 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
         load: whileOpen(learner.load),
         resetOptimizer: whileOpen(learner.resetOptimizer),
       },
-      rollout: whileOpen(loop.rollout),
-      evaluate: whileOpen(loop.evaluate),
-      restore: whileOpen(loop.restore),
+      rollout: whileOpen(loop.rollout.bind(loop)),
+      evaluate: whileOpen(loop.evaluate.bind(loop)),
+      restore: whileOpen(loop.restore.bind(loop)),
       saveModel: whileOpen(saveModel),
       finish(result = {}) {
         finishing ??= finish(result)

@@ -18,7 +18,7 @@ import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { createBigramPolicy } from '../testing/bigram-policy.ts'
 import { createDirectRunner } from '../testing/direct-runner.ts'
 import { createMemoryStore } from '../testing/memory-store.ts'
-import { createOpenLoop, type OpenLoop } from './open-loop.ts'
+import { OpenLoop } from './open-loop.ts'
 import { trainSft } from './train-sft.ts'
 
 let directory: string
@@ -58,7 +58,7 @@ function startProcess(store: Store, { reward = countUp, beforeRollout, around = 
   const { learner, engine } = createBigramPolicy(vocabulary)
   const runner: RolloutRunner = createDirectRunner({ engine, store, reward, beforeRollout })
   const signal = new AbortController().signal
-  const loop = createOpenLoop({
+  const loop = new OpenLoop({
     learner: around(learner),
     engine,
     runner: around(runner),
