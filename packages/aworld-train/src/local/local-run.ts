@@ -69,7 +69,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   const modelAt = performance.now()
   const models: string[] = []
   for (const { name, model, warmUp } of plan.policies) {
-    const request = { warmUp, configDirectory: plan.configDirectory, seed: plan.seed, engine: plan.config.engine, name }
+    const request = { warmUp, configDirectory: plan.configDirectory, seed: plan.seed, engine: plan.config.engine, policy: name }
     models.push(model ?? (await makeModel(request, path, store, { emit, signal, warmUpMs })))
   }
   const madeModelMs = performance.now() - modelAt

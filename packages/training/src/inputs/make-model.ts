@@ -16,7 +16,7 @@ export interface WarmUpPlan {
   /** `./file.ts#name`, relative to `configDirectory`. */
   readonly warmUp: string | null
   /** Name of the policy among several. Default: there is one. */
-  readonly name?: string | null | undefined
+  readonly policy?: string | null | undefined
   readonly configDirectory: string
   readonly seed: number
   readonly engine: { readonly simd: 'auto' | 'plain' | 'relaxed'; readonly threads: number | null }
@@ -29,9 +29,9 @@ export async function makeModel(
   store: RunProgress,
   { emit, signal, warmUpMs }: MakeModelContext,
 ): Promise<string> {
-  const { name = null } = plan
-  const directory = name === null ? join(path, 'model') : join(path, 'models', name)
-  const madeInMs = store.getState(stateOf(name)) as number | undefined
+  const { policy = null } = plan
+  const directory = policy === null ? join(path, 'model') : join(path, 'models', policy)
+  const madeInMs = store.getState(stateOf(policy)) as number | undefined
   if (madeInMs !== undefined) {
     warmUpMs.value += madeInMs
     return directory
@@ -48,6 +48,6 @@ export async function makeModel(
   })
   const durationMs = Date.now() - startedAt
   warmUpMs.value += durationMs
-  await store.setState(stateOf(name), durationMs)
+  await store.setState(stateOf(policy), durationMs)
   return directory
 }
