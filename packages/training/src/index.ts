@@ -25,6 +25,7 @@ export {
   readLocalConfig,
   type TranslatedKeys,
 } from './config/parse-local-config.ts'
+export { PolicyModel, PolicySettings } from './config/policy-settings.ts'
 export { randomToken, readSecret, readToken, Secret } from './config/secret.ts'
 export type * from './config/setting-name.ts'
 export { TrainerSettings, watchdogTimeoutMs } from './config/trainer-settings.ts'
@@ -89,6 +90,7 @@ export { OpenLoop, type RolloutOptions } from './loop/open-loop.ts'
 export type { SelfDrivenResult } from './loop/self-driven-options.ts'
 export { requireTrainable, trainSelfDriven } from './loop/train-self-driven.ts'
 export { trainSft } from './loop/train-sft.ts'
+export { summarizeUpdates } from './loop/update-policy.ts'
 export { createWork, type Work } from './loop/work.ts'
 export { collectProblems, type ProblemCollection } from './preflight/collect-problems.ts'
 export { answeredTask, listTools, preflight, scoreReference } from './preflight/preflight.ts'

@@ -1,6 +1,6 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
 import { type Episode, errorMessage, TrainError, type TrainingTask, toTrainingSamples } from '@aworld-train/core'
 import { loadModelConfig } from '@aworld-train/engines/local'
@@ -151,7 +151,6 @@ function moduleOf(problem: unknown): string {
 /** Makes the starting model of a project without a model folder. A training makes it in its run. */
 async function makeModel(plan: LocalPlan, { warmUp }: PlannedPolicy, directory: string, signal: AbortSignal): Promise<string> {
   const { simd, threads } = plan.config.engine
-  await mkdir(dirname(directory), { recursive: true })
   await runWarmUp(warmUp as string, plan.configDirectory, { directory, seed: plan.seed, simd, threads, signal, onProgress() {} })
   return directory
 }

@@ -101,12 +101,11 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     (each) => each.close(),
   )
   const { engine } = stage.policy
-  const members = stage.policy.members ? [...stage.policy.members.values()] : [stage.policy]
   const longPrompts = longPromptWarnings([plan.train, plan.validation, plan.test], stage.promptModel)
   const startMs = performance.now() - startedAt - madeModelMs
   session.begin(stack, {
     stage,
-    engines: Object.fromEntries(members.map((member) => [member.engine.model.name, member.engine])),
+    engines: stage.engines,
     channel: null,
     resumedFromStep: run.resumed ? (store.steps().at(-1)?.step ?? 0) : null,
     details: describeRun(plan, stage),

@@ -133,7 +133,6 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
     onRollouts: progress.start,
   })
   const { learner } = loop
-  const members = [...(stage.policy.members ?? new Map([[engine.model.name, { trainable: true }]]))]
   const saved = new Set((store.getState(savedModelsKey) as string[] | null | undefined) ?? [])
   const work = createWork()
   let finishing: Promise<RunReport> | undefined
@@ -188,7 +187,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
       loss: plan.loss,
       trainTasks: plan.train.tasks,
       testTasks: plan.test?.tasks ?? [],
-      policies: Object.fromEntries(members.map(([name, { trainable }]) => [name, { trainable }])),
+      policies: Object.fromEntries(plan.policies.map(({ name, trainable }) => [name ?? engine.model.name, { trainable }])),
       engine,
       signal,
       learner: {

@@ -1,5 +1,5 @@
 import { loadChatModel } from '@aworld-train/chat'
-import type { AnswerKey, Environment, RolloutWriter, RunEvent } from '@aworld-train/core'
+import type { AnswerKey, Environment, RolloutWriter, RunEvent, TokenEngine } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import {
@@ -37,6 +37,8 @@ export interface StageOptions {
 /** Everything between agents and policies: engines, gateway, environment, rollout runner. */
 export interface Stage {
   readonly policy: Policy
+  /** The engine of each policy, by the name that agents ask for. */
+  readonly engines: Readonly<Record<string, TokenEngine>>
   /** The policy that the program's first agent asks, which gets the prompts of tasks. */
   readonly promptModel: PromptModel
   readonly gateway: Gateway
@@ -92,6 +94,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const owned = stack.move()
   return {
     policy,
+    engines: Object.fromEntries(members.map(({ engine }) => [engine.model.name, engine])),
     promptModel: { chat: entry.chat, contextLength: entry.counted.engine.model.contextLength },
     gateway,
     environment,

@@ -11,6 +11,7 @@ import {
   type UpdateRequest,
 } from '@aworld-train/core'
 import { writeFolderWhole } from '@aworld-train/engines/local'
+import { summarizeUpdates } from '@aworld-train/training'
 import type { Policy } from './policy.ts'
 
 /** An open policy as a member of a set of several. */
@@ -227,20 +228,12 @@ async function logprobsOf(
 
 /** Means by tokens over the policies, and the mean of the norms of their gradients. */
 function combine(samples: readonly TrainingSample[], parts: readonly Part[], updated: readonly UpdateMetrics[]): UpdateMetrics {
-  const trainedTokens = sum(updated.map((metrics) => metrics.trainedTokens))
-  const mean = (key: 'loss' | 'clipFraction' | 'entropy' | 'kl') =>
-    sum(updated.map((metrics) => metrics[key] * metrics.trainedTokens)) / Math.max(1, trainedTokens)
-  const norms = updated.flatMap(({ gradNorm }) => gradNorm ?? [])
   const logprobs: Float32Array[] = Array.from(samples, () => new Float32Array(0))
   for (const [i, { rows }] of parts.entries())
     for (const [place, row] of rows.entries()) if (updated[i]!.logprobs) logprobs[row] = updated[i]!.logprobs[place]!
   return {
-    loss: mean('loss'),
-    ...(norms.length > 0 && { gradNorm: sum(norms) / norms.length }),
-    clipFraction: mean('clipFraction'),
-    entropy: mean('entropy'),
-    kl: mean('kl'),
-    trainedTokens,
+    ...summarizeUpdates(updated),
+    trainedTokens: sum(updated.map((metrics) => metrics.trainedTokens)),
     ...(updated.every((metrics) => metrics.logprobs) && { logprobs }),
   }
 }

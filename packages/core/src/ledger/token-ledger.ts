@@ -7,8 +7,6 @@ export interface LedgerAccumulator {
   merge(counts: TokenCounts): void
   /** Adds a group whose rewards differ: its sampled tokens, and those of them that were trained. */
   addVarianceGroup(tokens: { sampled: number; trained: number }): void
-  /** Number of tokens with a reason so far. */
-  untrained(): number
   toLedger(counted: { sampled: number; trained: number }): TokenLedger
 }
 
@@ -23,7 +21,6 @@ export function createLedger(from?: Pick<TokenLedger, 'untrained' | 'withVarianc
       withVariance.sampled += sampled
       withVariance.trained += trained
     },
-    untrained: () => totalCount(untrained),
     toLedger: ({ sampled, trained }) =>
       TokenLedger.parse({
         version: 1,

@@ -47,9 +47,10 @@ export async function updateWithLoss(
       indices.map((index) => samples[index]!),
       aggregation,
     )
+    const share = tokensOf(indices) / tokens
     for (const [place, index] of indices.entries()) {
       weights[index] = ownWeights[place]!
-      shares[index] = tokensOf(indices) / tokens
+      shares[index] = share
     }
     const rows = trained.filter(({ sample }) => sample.policy === policy)
     const own = rows.length === 0 ? [] : answersOf(loss, rows.map(rowOf))

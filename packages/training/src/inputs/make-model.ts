@@ -1,5 +1,4 @@
-import { mkdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { RunEvent, RunProgress } from '@aworld-train/core'
 import { runWarmUp } from './warm-up.ts'
 
@@ -37,7 +36,6 @@ export async function makeModel(
     return directory
   }
   const startedAt = Date.now()
-  await mkdir(dirname(directory), { recursive: true })
   await runWarmUp(plan.warmUp as string, plan.configDirectory, {
     directory,
     seed: plan.seed,

@@ -1,3 +1,5 @@
+import { mkdir } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { TrainError } from '@aworld-train/core'
 import { loadExport } from './load-export.ts'
 
@@ -20,5 +22,6 @@ export async function runWarmUp(path: string, baseDirectory: string, request: Wa
   const warmUp = await loadExport(path, baseDirectory)
   if (typeof warmUp !== 'function')
     throw new TrainError('MODULE_INVALID', `The warm-up ${path} is not a function; export an async function that writes a model folder.`)
+  await mkdir(dirname(request.directory), { recursive: true })
   await (warmUp as WarmUp)(request)
 }

@@ -1,10 +1,11 @@
 import {
+  createLedger,
   type Episode,
   type LedgerSummary,
   mergeCounts,
   type TokenCounts,
   type TokenEngine,
-  TokenLedger,
+  type TokenLedger,
   totalCount,
   type UntrainedReason,
 } from '@aworld-train/core'
@@ -86,16 +87,12 @@ export class TokenAccounts {
   /** With `isComplete` false, the samplers have counted tokens that are in no account yet; only accounted tokens count then. */
   toLedgers(isComplete: boolean): Ledgers {
     const ledgers = Array.from(this.#accounts, ([name, account]) => [name, toLedger(account, isComplete)] as const)
-    const sum = (key: 'sampled' | 'trained' | 'unexplained') => ledgers.reduce((total, [, ledger]) => total + ledger[key], 0)
+    const sum = (key: 'sampled' | 'trained') => ledgers.reduce((total, [, ledger]) => total + ledger[key], 0)
     const untrained: TokenCounts = {}
     for (const [, ledger] of ledgers) mergeCounts(untrained, ledger.untrained)
-    const ledger = TokenLedger.parse({
-      version: 1,
+    const ledger = createLedger({ untrained, withVariance: this.#withVariance }).toLedger({
       sampled: sum('sampled'),
       trained: sum('trained'),
-      untrained,
-      unexplained: sum('unexplained'),
-      withVariance: { ...this.#withVariance },
     })
     return { ledger, policies: Object.fromEntries(ledgers) }
   }
