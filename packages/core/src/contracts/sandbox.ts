@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
+import type { Readable, Writable } from 'node:stream'
 
 /** How commands are separated from the machine: by the kernel's namespaces, or by a simulation that runs no native program. */
 export type SandboxTier = 'bubblewrap' | 'simulated'
@@ -42,6 +43,11 @@ export interface Workspace {
   run(program: Program, signal: AbortSignal): Promise<CommandResult>
   /** Opens a bash that keeps its folder, variables and functions between commands. */
   shell(signal: AbortSignal): Promise<Shell>
+  /**
+   * Starts a program that runs until it ends, is ended, or the workspace closes, in `/workspace`, without a shell. Aborting the signal ends
+   * it too. Rejects with a ToolError where no program of the machine runs, and if it could not be started.
+   */
+  program(program: LongProgram, signal: AbortSignal): Promise<RunningProgram>
   /** Writes a file whole or not at all, and makes the folders on its way. Rejects with the error that `bytes` ends with. */
   put(path: string, bytes: Uint8Array | ByteStream, signal: AbortSignal): Promise<void>
   /** Reads a file of at most `maxBytes`. */
@@ -62,6 +68,32 @@ export interface Program {
   readonly command: readonly [string, ...string[]]
   readonly stdin?: string | undefined
   readonly timeoutMs: number
+}
+
+/**
+ * What a program may do. `command`: as every command, no UNIX sockets, no namespaces of its own, bounded time on the processor. `graphical`,
+ * for browsers and displays: UNIX sockets, namespaces for a sandbox of its own, at least 512 processes and threads and 4,096 open files
+ * more than the workspace has, and no bound on its time.
+ */
+export type ProgramProfile = 'command' | 'graphical'
+
+/** A program that runs beside the commands of a workspace, such as a browser. */
+export interface LongProgram {
+  readonly command: readonly [string, ...string[]]
+  readonly profile: ProgramProfile
+  /** Its variables beside those of every command. */
+  readonly env?: Readonly<Record<string, string>> | undefined
+}
+
+export interface RunningProgram {
+  readonly stdin: Writable
+  readonly stdout: Readable
+  /** The end of its standard error, at most 4,000 characters. */
+  errors(): string
+  /** Resolves when it has ended, to its exit code as bash counts it. */
+  readonly ended: Promise<number>
+  /** Ends it with everything that it started, and resolves when nothing of it is left. */
+  close(): Promise<void>
 }
 
 /** One persistent bash. Commands run one after the other. */

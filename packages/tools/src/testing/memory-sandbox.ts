@@ -92,6 +92,9 @@ function memoryWorkspace(options: WorkspaceOptions, onClose: () => void): Memory
       check()
       return result(command.join(' '))
     },
+    async program({ command }) {
+      throw new ToolError(`${command[0]} does not run in memory.`)
+    },
     async shell() {
       check()
       return createShell()

@@ -1,4 +1,5 @@
 import { existsSync, lstatSync, readlinkSync } from 'node:fs'
+import type { ProgramProfile } from '@aworld-train/core'
 
 /** Folder in which images of Node have the user's project, with its keys. It is no part of the system. */
 export const projectFolder = '/usr/src'
@@ -37,9 +38,12 @@ export function ownUser(userId: number): string[] {
   return ['--unshare-user', '--uid', String(userId), '--gid', String(userId)]
 }
 
-/** No capability, no further namespace, no terminal, and a filter of system calls that is read from a descriptor. */
-export function confinement(filterFd: number): string[] {
-  return ['--disable-userns', '--cap-drop', 'ALL', '--new-session', '--seccomp', String(filterFd)]
+/**
+ * No capability, no terminal, and a filter of system calls that is read from a descriptor. Further namespaces are refused unless the profile
+ * allows a sandbox of the program's own.
+ */
+export function confinement(filterFd: number, profile: ProgramProfile = 'command'): string[] {
+  return [profile === 'command' ? ['--disable-userns'] : [], '--cap-drop', 'ALL', '--new-session', '--seccomp', String(filterFd)].flat()
 }
 
 /** Devices that are none of the machine's. Nothing can be written beside them. */

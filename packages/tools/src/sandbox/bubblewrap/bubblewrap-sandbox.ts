@@ -1,9 +1,9 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Sandbox, Workspace, WorkspaceLimits } from '@aworld-train/core'
+import type { ProgramProfile, Sandbox, Workspace, WorkspaceLimits } from '@aworld-train/core'
 import { type Cgroups, findCgroups } from './cgroups.ts'
 import { createFifos } from './fifos.ts'
-import { startJail } from './jail.ts'
+import { type JailProfile, startJail } from './jail.ts'
 import { defaultLimits, processLimits } from './limits.ts'
 import { createReadyWorkspaces } from './ready-workspaces.ts'
 import { openRoom } from './room.ts'
@@ -16,7 +16,7 @@ const processesOfJails = 64
 
 /** Opens the tier of the kernel's namespaces. It leaves no process running before a workspace is asked for. */
 export async function openBubblewrapSandbox(notices: readonly string[] = []): Promise<Sandbox> {
-  const filter = seccompFilter(process.arch)
+  const filters = { command: seccompFilter(process.arch), graphical: seccompFilter(process.arch, 'graphical') }
   const cgroups = findCgroups()
   const nextUserId = createUserIds()
   const nodeBinary = findNodeBinary()
@@ -31,7 +31,11 @@ export async function openBubblewrapSandbox(notices: readonly string[] = []): Pr
       processes: limits.processes + processesOfJails,
     })
     const memoryIsCounted = cgroups.controllers.has('memory')
-    const parts = { fifos, filter, processLimits: processLimits(limits, memoryIsCounted) }
+    const profile = (name: ProgramProfile): JailProfile => ({
+      filter: filters[name],
+      processLimits: processLimits(name === 'command' ? limits : { memoryBytes: limits.memoryBytes }, memoryIsCounted, name),
+    })
+    const parts = { fifos, profiles: { command: profile('command'), graphical: profile('graphical') } }
     const userId = nextUserId()
     const opening = openRoom({ userId, limits, cgroup, nodeBinary }, signal)
     const firstJail = startJail({ userId, cgroup, room: opening }, parts)

@@ -3,7 +3,7 @@ import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import type { Duplex, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ToolError } from '@aworld-train/core'
+import { type ProgramProfile, ToolError } from '@aworld-train/core'
 import { confinement, devices, jailEnvironment, ownUser } from './arguments.ts'
 import type { Fifos } from './fifos.ts'
 import { childrenOf, endTree, signalTo } from './processes.ts'
@@ -12,6 +12,11 @@ import type { Room } from './room.ts'
 /** Parts that jails need besides their room. */
 export interface JailParts {
   readonly fifos: Fifos
+  readonly profiles: Readonly<Record<ProgramProfile, JailProfile>>
+}
+
+/** What the programs of a jail may do. */
+export interface JailProfile {
   /** The filter of system calls. */
   readonly filter: Buffer
   /** Limits of each process, as commands of a POSIX shell. */
@@ -44,19 +49,20 @@ export interface JailEnd {
 
 const filterFd = 3
 /** Arguments of a jail, which ends with its room. */
-const jailArguments = [
-  ['--unshare-pid'],
-  ownUser(1000),
-  confinement(filterFd),
-  ['--die-with-parent'],
-  ['--ro-bind', '/', '/'],
-  ['--bind', '/workspace', '/workspace'],
-  ['--bind', '/tmp', '/tmp'],
-  ['--proc', '/proc'],
-  devices,
-  ['--chdir', '/workspace'],
-  ['--', 'bash', '--norc', '--noprofile'],
-].flat()
+const jailArguments = (profile: ProgramProfile) =>
+  [
+    ['--unshare-pid'],
+    ownUser(1000),
+    confinement(filterFd, profile),
+    ['--die-with-parent'],
+    ['--ro-bind', '/', '/'],
+    ['--bind', '/workspace', '/workspace'],
+    ['--bind', '/tmp', '/tmp'],
+    ['--proc', '/proc'],
+    devices,
+    ['--chdir', '/workspace'],
+    ['--', 'bash', '--norc', '--noprofile'],
+  ].flat()
 
 /** Mark that bash writes to standard error when it runs. */
 const startMark = '\x06'
@@ -71,7 +77,12 @@ export interface JailPlace extends Pick<Room, 'userId' | 'cgroup'> {
 }
 
 /** Starts a jail of a room. Its bash's command need not be known yet, because the start takes longer than most commands. */
-export async function startJail({ userId, cgroup, room }: JailPlace, { fifos, filter, processLimits }: JailParts): Promise<Jail> {
+export async function startJail(
+  { userId, cgroup, room }: JailPlace,
+  { fifos, profiles }: JailParts,
+  profile: ProgramProfile = 'command',
+): Promise<Jail> {
+  const { filter, processLimits } = profiles[profile]
   const { writeEnd, output } = await fifos.open(userId)
   output.on('error', () => {})
   let child: ChildProcess
@@ -83,7 +94,7 @@ export async function startJail({ userId, cgroup, room }: JailPlace, { fifos, fi
         ['-c', `read -r room || exit; ${processLimits}exec nsenter --target "$room" "$@"`, 'sh'],
         ['--user', '--mount', '--net', '--ipc', '--uts', '--cgroup', '--pid', '--preserve-credentials'],
         ['--', 'bwrap'],
-        jailArguments,
+        jailArguments(profile),
       ].flat(),
       {
         ...(userId === undefined ? {} : { uid: userId, gid: userId }),

@@ -1,4 +1,4 @@
-import type { WorkspaceLimits } from '@aworld-train/core'
+import type { ProgramProfile, WorkspaceLimits } from '@aworld-train/core'
 
 const MiB = 1024 * 1024
 
@@ -11,7 +11,10 @@ export const defaultLimits: WorkspaceLimits = {
 }
 
 /** Most files that a process may have open. */
-const openFiles = 512
+const openFiles: Readonly<Record<ProgramProfile, number>> = { command: 512, graphical: 4_096 }
+
+/** Processes and threads that a program of the profile `graphical` may have. A page of Chromium takes some sixty. */
+export const graphicalProcesses = 1_024
 
 /** Node makes this much of its address space writable for code, most of which it never touches. */
 const nodeCodeBytes = 512 * MiB
@@ -24,9 +27,10 @@ const nodeCodeBytes = 512 * MiB
 export function processLimits(
   { memoryBytes, cpuSeconds }: Pick<WorkspaceLimits, 'memoryBytes'> & { readonly cpuSeconds?: number | undefined },
   memoryIsCounted: boolean,
+  profile: ProgramProfile = 'command',
 ): string {
   // One second before the kernel silently ends a process, it sends SIGXCPU, whose reason bash prints.
   const cpu = cpuSeconds === undefined ? '' : `ulimit -St ${Math.ceil(cpuSeconds)}; ulimit -Ht ${Math.ceil(cpuSeconds) + 1}; `
   const data = memoryIsCounted ? '' : `ulimit -d ${Math.ceil((memoryBytes + nodeCodeBytes) / 1024)}; `
-  return `ulimit -c 0; ulimit -n ${openFiles}; ${cpu}${data}`
+  return `ulimit -c 0; ulimit -n ${openFiles[profile]}; ${cpu}${data}`
 }

@@ -57,6 +57,17 @@ test.each([
   ])
 })
 
+test.each(['x64', 'arm64'] as const)(
+  'on %s a program of the profile for browsers may make namespaces and UNIX sockets, and nothing else more',
+  (name) => {
+    const calls = name === 'x64' ? { ...x64, chroot: 161 } : { ...arm64, chroot: 51 }
+    const filter = seccompFilter(name, 'graphical')
+    const of = (number: number, ...args: bigint[]) => decide(filter, { audit: calls.audit, number, args })
+    expect([of(calls.unshare), of(calls.chroot), of(calls.clone, 0x10000011n), of(calls.socket, 1n)]).toEqual(Array(4).fill('allowed'))
+    expect([of(calls.mount), of(425), of(435), of(calls.socket, 16n)]).toEqual(['errno 1', 'errno 1', 'errno 38', 'errno 97'])
+  },
+)
+
 test('upper halves of arguments, which the kernel ignores, hide nothing', () => {
   const filter = seccompFilter('x64')
   const high = 1n << 32n

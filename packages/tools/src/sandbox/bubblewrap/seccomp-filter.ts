@@ -1,4 +1,5 @@
 import { endianness } from 'node:os'
+import type { ProgramProfile } from '@aworld-train/core'
 
 /**
  * System calls that no program of a jail may make, each with its number on x64 and on arm64 (`asm/unistd_64.h`, `asm-generic/unistd.h`):
@@ -61,19 +62,21 @@ interface Architecture {
   readonly ioctl: number
   /** Numbers from here on call the same system in another way: x32 on x64. */
   readonly foreignFrom: number | null
-  readonly refused: readonly number[]
+  /** Place of its numbers in `refused`. */
+  readonly column: 0 | 1
 }
-
-const column = (index: 0 | 1) => Object.values(refused).flatMap((numbers) => numbers[index] ?? [])
 
 /** Architectures that have a filter, as Node names them. */
 export const architectures: Readonly<Record<string, Architecture>> = {
-  x64: { audit: 0xc000003e, socket: 41, clone: 56, clone3: 435, ioctl: 16, foreignFrom: 0x4000_0000, refused: column(0) },
-  arm64: { audit: 0xc00000b7, socket: 198, clone: 220, clone3: 435, ioctl: 29, foreignFrom: null, refused: column(1) },
+  x64: { audit: 0xc000003e, socket: 41, clone: 56, clone3: 435, ioctl: 16, foreignFrom: 0x4000_0000, column: 0 },
+  arm64: { audit: 0xc00000b7, socket: 198, clone: 220, clone3: 435, ioctl: 29, foreignFrom: null, column: 1 },
 }
 
+const AF_UNIX = 1
 /** `socket()` may open only these: IPv4 and IPv6, which lead to the jail's own loopback. */
 const socketFamilies = [2, 10]
+/** What a sandbox of the program's own needs. Chromium's makes namespaces and leaves the files of its jail. */
+const ownSandbox = ['chroot', 'unshare']
 /** Every CLONE_NEW… flag that makes a namespace. */
 const newNamespaces = 0x7e02_0000
 /** TIOCSTI types into a terminal, TIOCLINUX pastes into a console. */
@@ -102,10 +105,15 @@ const atLeast = (value: number, whenTrue: number, whenFalse: number): Instructio
 const anyBit = (mask: number, whenTrue: number, whenFalse: number): Instruction => [0x45, whenTrue, whenFalse, mask]
 
 /** The filter that bubblewrap's `--seccomp` loads, for an architecture as Node names it. */
-export function seccompFilter(name: string): Buffer {
+export function seccompFilter(name: string, profile: ProgramProfile = 'command'): Buffer {
   const architecture = architectures[name]
   if (!architecture || endianness() !== 'LE') throw new RangeError(`There is no seccomp filter for the architecture "${name}".`)
-  const { audit, socket, clone, clone3, ioctl, foreignFrom, refused } = architecture
+  const { audit, socket, clone, clone3, ioctl, foreignFrom, column } = architecture
+  const isGraphical = profile === 'graphical'
+  const families = isGraphical ? [AF_UNIX, ...socketFamilies] : socketFamilies
+  const numbers = Object.entries(refused).flatMap(([call, numbers]) =>
+    isGraphical && ownSandbox.includes(call) ? [] : (numbers[column] ?? []),
+  )
   /** Instructions that run only for one system call, and end with an answer. */
   const on = (call: number, ...body: readonly Instruction[]) => [equal(call, 0, body.length), ...body]
   return encode([
@@ -114,13 +122,13 @@ export function seccompFilter(name: string): Buffer {
     result(killProcess),
     load(numberOffset),
     ...(foreignFrom === null ? [] : [atLeast(foreignFrom, 0, 1), result(answer(ENOSYS))]),
-    ...refused.flatMap((call) => on(call, result(answer(EPERM)))),
+    ...numbers.flatMap((call) => on(call, result(answer(EPERM)))),
     ...on(clone3, result(answer(ENOSYS))),
-    ...on(clone, load(argumentOffset(0)), anyBit(newNamespaces, 0, 1), result(answer(EPERM)), result(allow)),
+    ...(isGraphical ? [] : on(clone, load(argumentOffset(0)), anyBit(newNamespaces, 0, 1), result(answer(EPERM)), result(allow))),
     ...on(
       socket,
       load(argumentOffset(0)),
-      ...socketFamilies.flatMap((family) => [equal(family, 0, 1), result(allow)]),
+      ...families.flatMap((family) => [equal(family, 0, 1), result(allow)]),
       result(answer(EAFNOSUPPORT)),
     ),
     ...on(

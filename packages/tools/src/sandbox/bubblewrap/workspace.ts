@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { constants } from 'node:os'
 import {
   type ByteStream,
   type CommandResult,
   createWaitingLine,
+  type LongProgram,
   type Program,
+  type RunningProgram,
   type Shell,
   ToolError,
   TrainError,
@@ -12,6 +15,7 @@ import {
 import { BoundedOutput } from '../bounded-output.ts'
 import { openBashShell } from './bash-shell.ts'
 import { type Jail, type JailEnd, type JailParts, startFailure, startJail } from './jail.ts'
+import { graphicalProcesses } from './limits.ts'
 import { createMemoryWatch } from './memory-watch.ts'
 import { descendantsOf } from './processes.ts'
 import type { Room } from './room.ts'
@@ -205,9 +209,39 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     return Buffer.concat(chunks)
   }
 
-  /** Takes the processes of a closed shell from the group, unless the workspace closes and its group goes too. */
-  function leave(): void {
-    if (!closing) room.cgroup.allow(-processesOfShell)
+  /** Takes the processes of what has ended from the group, unless the workspace closes and its group goes too. */
+  function leave(processes: number): void {
+    if (!closing) room.cgroup.allow(-processes)
+  }
+
+  async function startProgram({ command, profile, env = {} }: LongProgram, signal: AbortSignal): Promise<RunningProgram> {
+    if ([...command, ...Object.values(env)].some((text) => text.includes('\0')))
+      throw new ToolError('An argument or a variable cannot hold a NUL character.')
+    check()
+    signal.throwIfAborted()
+    const most = profile === 'graphical' ? graphicalProcesses : limits.processes
+    room.cgroup.allow(most)
+    const starting = begin(startJail({ ...room, room }, parts, profile))
+    const jail = await starting.catch((error: unknown) => {
+      leave(most)
+      throw error
+    })
+    const ended = jail.ended.then(({ exitCode, signal }) => {
+      leave(most)
+      return signal ? 128 + constants.signals[signal] : exitCode
+    })
+    void watched(ended)
+    const variables = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}; `)
+    jail.stdin.write(`ulimit -u ${most}; ${variables.join('')}exec ${command.map(quoted).join(' ')}\n`)
+    const close = async () => {
+      await jail.kill()
+      await ended
+    }
+    const onAbort = () => void close()
+    signal.addEventListener('abort', onAbort, { once: true })
+    void ended.then(() => signal.removeEventListener('abort', onAbort))
+    if (!(await jail.stands)) throw startFailure(jail.errors())
+    return { stdin: jail.stdin, stdout: jail.output, errors: jail.errors, ended, close }
   }
 
   return {
@@ -224,7 +258,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       room.cgroup.allow(processesOfShell)
       const opening = openBashShell({ start, died, contained, outputBytes: limits.outputBytes, processes: limits.processes }, signal)
       const shell = await opening.catch((error: unknown) => {
-        leave()
+        leave(processesOfShell)
         throw error
       })
       shells.add(shell)
@@ -237,10 +271,11 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
         },
         async close() {
           await shell.close()
-          if (shells.delete(shell)) leave()
+          if (shells.delete(shell)) leave(processesOfShell)
         },
       }
     },
+    program: startProgram,
     async put(path, bytes, signal) {
       const size = isStream(bytes) ? bytes.size : bytes.length
       await onFile(putScript, path, [`.put-${randomBytes(8).toString('hex')}`, String(size)], bytes, signal)

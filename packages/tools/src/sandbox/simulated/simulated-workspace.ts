@@ -2,6 +2,7 @@ import type { Worker } from 'node:worker_threads'
 import {
   type ByteStream,
   type CommandResult,
+  type LongProgram,
   orAborted,
   type Program,
   readBytes,
@@ -52,6 +53,12 @@ export class SimulatedWorkspace implements Workspace {
     return orAborted(
       this.#command((stop) => ({ kind: 'run', command, stdin, stop }), timeoutMs, signal),
       signal,
+    )
+  }
+
+  async program({ command }: LongProgram): Promise<never> {
+    throw new ToolError(
+      `${command[0]} does not run in the tier "simulated", which runs no program of the machine; its operator starts the environment on Linux with bubblewrap (apt-get install bubblewrap).`,
     )
   }
 
