@@ -90,6 +90,15 @@ const scripts: Readonly<Record<string, Script>> = {
     ],
     answer: /\d+ (\d+\.\d+\.\d+\.\d+)/,
   },
+  image: { steps: [['media-image-server__extract_text_ocr', { file_path: 'sign.png' }]], answer: /^\S+ (\S+)/ },
+  sound: { steps: [['media-audio-server__extract_audio_metadata', { file_path: 'bell.wav' }]], answer: /^(\S+) s of/ },
+  film: {
+    steps: [
+      ['media-video-server__extract_keyframes', { video_path: 'film.gif', target_time: 1.5, window_size: 0 }],
+      ['media-image-server__extract_text_ocr', (text) => ({ file_path: read(text, /^(.+), at/) })],
+    ],
+    answer: /^(.+)$/m,
+  },
 }
 
 /** Does a task as its script says. It resolves with its final answer, and with the text of every tool. */

@@ -1,4 +1,6 @@
 import { buildPdf } from '../../packages/tools/src/testing/build-pdf.ts'
+import { drawFilm, drawWords } from '../../packages/tools/src/testing/draw-words.ts'
+import { wave } from '../../packages/tools/src/testing/media-context.ts'
 import { docx, docxTable, paragraph, pptx, shape, workbook } from '../../packages/tools/src/testing/office-files.ts'
 
 const line = (text: string) => ({ text, x: 72, y: 700, size: 12 })
@@ -33,6 +35,9 @@ export const attachments: Readonly<Record<string, Buffer | string>> = {
   'manual.pdf': buildPdf([[line('Tide gauge')], [line('Serial number: KX-2209')]]),
   'letter.txt': Buffer.from('We shall meet at Café Müller. Bring the maps, please.\nÜbrigens: schöne Grüße!\n', 'latin1'),
   'numbers.txt': Array.from({ length: 14 }, (_, index) => `${index + 1}\n`).join(''),
+  'sign.png': await drawWords('TEN TALL TALENT').png().toBuffer(),
+  'bell.wav': wave(7.25),
+  'film.gif': await drawFilm(['LATE TEA', 'A TALENT', 'NEAT ALE']),
   'access.log': ['10.0.0.7', '10.0.0.9', '10.0.0.7', '10.0.0.3', '10.0.0.7', '10.0.0.9'].map((each) => `${each} GET /\n`).join(''),
 }
 

@@ -5,6 +5,8 @@ export interface ResearchTask {
   readonly answer: string
   /** Name of the attachment, which lies in the workspace. */
   readonly file?: string
+  /** Whether it takes programs of the machine, such as ffmpeg and Chromium, which run in the tier `bubblewrap` alone. */
+  readonly takesPrograms?: true
 }
 
 export const tasks: readonly ResearchTask[] = [
@@ -24,4 +26,13 @@ export const tasks: readonly ResearchTask[] = [
   { id: 'download', prompt: 'What is the largest depth in https://lighthouses.test/depths.csv?', answer: '318' },
   { id: 'code', prompt: 'What is the sum of the squares of the numbers in numbers.txt?', answer: '1015', file: 'numbers.txt' },
   { id: 'terminal', prompt: 'Which address is most frequent in access.log?', answer: '10.0.0.7', file: 'access.log' },
+  { id: 'image', prompt: 'Which word stands second on sign.png?', answer: 'TALL', file: 'sign.png', takesPrograms: true },
+  { id: 'sound', prompt: 'How long is the recording bell.wav, in seconds?', answer: '7.25', file: 'bell.wav', takesPrograms: true },
+  {
+    id: 'film',
+    prompt: 'Which words does film.gif show after a second and a half?',
+    answer: 'A TALENT',
+    file: 'film.gif',
+    takesPrograms: true,
+  },
 ]

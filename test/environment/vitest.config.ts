@@ -10,7 +10,11 @@ export default suite('environment', {
     {
       extends: true,
       // What tool servers do in the simulation, they do in the jail.
-      test: { name: 'servers', include: ['packages/tools/src/servers/**/*.test.ts'], provide: { tier: 'bubblewrap' } },
+      test: {
+        name: 'servers',
+        include: ['packages/tools/src/servers/**/*.test.ts', 'examples/desk-research/*.test.ts'],
+        provide: { tier: 'bubblewrap' },
+      },
     },
   ],
 })

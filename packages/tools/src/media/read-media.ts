@@ -22,6 +22,7 @@ const probed = z.object({
   format: z.object({
     format_name: z.string(),
     duration: z.string().optional(),
+    start_time: z.string().optional(),
     tags: z.record(z.string(), z.string()).default({}),
   }),
 })
@@ -37,6 +38,8 @@ export interface Media {
   readonly video: Stream | null
   /** Length of what it holds. */
   readonly seconds: number
+  /** The time that its first packet has in the file. Times of tools count from there. */
+  readonly start: number
   /** A sentence if the file claims another length. */
   readonly notices: readonly string[]
   readonly tags: Readonly<Record<string, string>>
@@ -48,7 +51,7 @@ export interface Media {
  */
 export async function readMedia(path: string, wanted: 'audio' | 'video', context: ServerToolContext): Promise<Media> {
   const entries =
-    'format=format_name,duration:format_tags:stream=codec_type,codec_name,sample_rate,channels,width,height:stream_disposition=attached_pic'
+    'format=format_name,duration,start_time:format_tags:stream=codec_type,codec_name,sample_rate,channels,width,height:stream_disposition=attached_pic'
   const probe = await runFfmpeg(
     path,
     { program: 'ffprobe', arguments: ['-show_entries', entries, '-of', 'json', ...openMedia(path)], timeoutMs: probeTimeoutMs },
@@ -74,6 +77,7 @@ export async function readMedia(path: string, wanted: 'audio' | 'video', context
     audio,
     video,
     seconds: Math.round((isTrue ? claimed : seconds) * 1_000) / 1_000,
+    start: Number(format.start_time ?? 0) || 0,
     notices: isTrue || Number.isNaN(claimed) ? [] : [`The file claims to last ${claimed} s, and what it holds ends after ${seconds} s.`],
     tags: format.tags,
   }

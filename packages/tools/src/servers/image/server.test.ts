@@ -4,6 +4,7 @@ import sharp from 'sharp'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openParserJail } from '../../sandbox/index.ts'
 import { describeToolServer } from '../../testing/describe-tool-server.ts'
+import { drawWords } from '../../testing/draw-words.ts'
 import { openModelContext } from '../../testing/model-context.ts'
 import { json } from '../../testing/stand-in.ts'
 import { openFileSandbox, openTestParsers } from '../../testing/tier.ts'
@@ -12,29 +13,12 @@ import type { ServerToolContext } from '../../tool-server.ts'
 import { imageServer } from './server.ts'
 
 const words = 'TEN TALL TALENT'
-/** Letters as lines, because a machine may have no fonts. */
-const letters: Readonly<Record<string, string>> = {
-  T: 'M0 0H44M22 0V60',
-  E: 'M36 0H0V60H36M0 30H30',
-  N: 'M0 60V0L40 60V0',
-  A: 'M0 60L22 0L44 60M8 40H36',
-  L: 'M0 0V60H36',
-  ' ': '',
-}
-
-function drawLetters(text: string): Buffer {
-  const paths = [...text].map((letter, index) => `<path transform="translate(${40 + index * 60} 40)" d="${letters[letter]}"/>`)
-  const size = `width="${text.length * 60 + 80}" height="140"`
-  return Buffer.from(
-    `<svg xmlns="http://www.w3.org/2000/svg" ${size}><g fill="none" stroke="black" stroke-width="8">${paths.join('')}</g></svg>`,
-  )
-}
 
 let parsers: ParserJail
 let sign: Buffer
 beforeAll(async () => {
   parsers = await openTestParsers()
-  sign = await sharp(drawLetters(words)).flatten({ background: 'white' }).withMetadata({ density: 150 }).png().toBuffer()
+  sign = await drawWords(words).png().toBuffer()
 })
 afterAll(() => parsers.close())
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { describeToolServer } from '../../testing/describe-tool-server.ts'
+import { drawFilm } from '../../testing/draw-words.ts'
 import { openMediaContext, wave } from '../../testing/media-context.ts'
 import { html, json, openStandIn, type StandInRequest } from '../../testing/stand-in.ts'
 import { isJailed } from '../../testing/tier.ts'
@@ -103,6 +104,23 @@ if (isJailed) {
       ['extract_keyframes', { video_path: 'video.mkv', target_time: 0 }],
     ] as const)
       await expect(call(tool, input, context)).rejects.toMatchObject({ name: 'ToolError', message: expect.stringContaining(message) })
+  })
+
+  test('a picture is shown until the next one begins, wherever the times of the file begin', async () => {
+    await using context = await open()
+    await context.workspace.put('film.gif', await drawFilm(['LATE TEA', 'A TALENT', 'NEAT ALE']), context.signal)
+    // Its first picture has the time 1.4 s, and its pictures are stored in another order than they are shown in.
+    await context.ffmpeg(...source(3), '-c:v', 'mpeg2video', '-g', '10', '-bf', '2', '-bitexact', 'film.ts')
+    const at = async (video_path: string, target_time: number) => {
+      await call('extract_keyframes', { video_path, target_time, window_size: 0 }, context)
+      return await context.workspace.get(`keyframes/film-${target_time}s.jpg`, 1_000_000, context.signal)
+    }
+    const [first, second, third] = [await at('film.gif', 0), await at('film.gif', 1), await at('film.gif', 2)]
+    expect(new Set([first, second, third].map(String)).size).toBe(3)
+    expect([await at('film.gif', 0.9), await at('film.gif', 1.5), await at('film.gif', 2.9)]).toEqual([first, second, third])
+    const [before, after] = [await at('film.ts', 1.2), await at('film.ts', 1.3)]
+    expect(before.equals(after)).toBe(false)
+    expect(await at('film.ts', 1.25)).toEqual(before)
   })
 
   test('a video file of the web is fetched; a page and a streaming site are errors that say so', async () => {

@@ -70,7 +70,7 @@ async function takePictures(
   const parts: ModelPart[] = []
   for (const seconds of wanted) {
     const target = `${folder}/${times.length}.jpg`
-    if (!(await saveFrame(path, { seconds, maxSide: viewSide, target }, context))) continue
+    if (!(await saveFrame(path, media, { seconds, maxSide: viewSide, target }, context))) continue
     const image = await context.workspace.get(target, maxPictureBytes, context.signal)
     times.push(seconds)
     parts.push({ text: `At ${seconds} s:` }, { image, mediaType: 'image/jpeg' })
@@ -140,12 +140,12 @@ const extractKeyframes = defineTool({
     const { exitCode } = await context.workspace.run({ command: ['mkdir', '-p', folder], timeoutMs: 30_000 }, context.signal)
     if (exitCode !== 0) throw new ToolError(`The folder ${JSON.stringify(output_dir.slice(0, 200))} cannot be made; choose another.`)
     const around = [Math.max(0, target_time - window_size / 2), Math.min(media.seconds, target_time + window_size / 2)] as const
-    const stored = await keyframeTimes(video_path, ...around, context)
+    const stored = await keyframeTimes(video_path, media, ...around, context)
     const times = stored.length > 0 ? stored : [target_time]
     const frames: { path: string; seconds: number }[] = []
     for (const seconds of times) {
       const name = `${posix.parse(video_path).name}-${seconds}s.jpg`
-      if (await saveFrame(video_path, { seconds, maxSide: savedSide, target: `${folder}/${name}` }, context))
+      if (await saveFrame(video_path, media, { seconds, maxSide: savedSide, target: `${folder}/${name}` }, context))
         frames.push({ path: posix.join(output_dir, name), seconds })
     }
     if (frames.length === 0) throw new ToolError(`No picture could be read around ${target_time} s; try another time.`)
