@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import parse, { type PageOptions } from './parse-page.ts'
+import parse, { type PageOptions, type ParsedPage } from './parse-page.ts'
 
 const options: PageOptions = {
   name: 'The page',
@@ -11,7 +11,8 @@ const options: PageOptions = {
   offset: 0,
   limit: 10_000,
 }
-const read = (html: string | Buffer, rest: Partial<PageOptions> = {}) => parse(Buffer.from(html), { ...options, ...rest }).content
+const read = async (html: string | Buffer, rest: Partial<PageOptions> = {}) =>
+  (await parse(Buffer.from(html), { ...options, ...rest })).content
 
 describe('parse-page', () => {
   it.each([
@@ -33,8 +34,8 @@ describe('parse-page', () => {
     ['tables that only place what is in them', '<table><tr><td><table><tr><td>x</td></tr></table></td></tr></table>', 'x'],
     ['nothing of scripts and forms', '<script>1</script><style>p{}</style><button>Go</button><p>text</p><noscript>no</noscript>', 'text'],
     ['text without any tag', 'just words', 'just words'],
-  ])('shows %s', (_, html, markdown) => {
-    expect(read(html)).toBe(markdown)
+  ])('shows %s', async (_, html, markdown) => {
+    expect(await read(html)).toBe(markdown)
   })
 
   it.each([
@@ -49,29 +50,29 @@ describe('parse-page', () => {
     '<base href="::"><a href="b">x</a>',
     '\0\0',
     '<svg><p>',
-  ])('reads %j without a fault', (html) => {
-    expect(typeof read(html)).toBe('string')
-    expect(typeof read(html, { select: 'article' })).toBe('string')
+  ])('reads %j without a fault', async (html) => {
+    expect(typeof (await read(html))).toBe('string')
+    expect(typeof (await read(html, { select: 'article' }))).toBe('string')
   })
 
-  it('takes the whole page where its main text cannot be told', () => {
-    expect(read('<div>short</div>', { select: 'article' })).toBe('short')
+  it('takes the whole page where its main text cannot be told', async () => {
+    expect(await read('<div>short</div>', { select: 'article' })).toBe('short')
   })
 
-  it('refuses elements that lie too deep in each other, and reads as a whole where they lie deep', () => {
-    expect(() => read('<div>'.repeat(200_000))).toThrow('The page has elements 200000 deep in each other')
-    expect(read(`${'<div>'.repeat(900)}words`, { select: 'article' })).toBe('words')
-    expect(read('<p>word<br>'.repeat(5_000), { select: 'article', limit: 9 })).toBe('word\n\nwor')
+  it('refuses elements that lie too deep in each other, and reads as a whole where they lie deep', async () => {
+    await expect(read('<div>'.repeat(200_000))).rejects.toThrow('The page has elements 200000 deep in each other')
+    expect(await read(`${'<div>'.repeat(900)}words`, { select: 'article' })).toBe('words')
+    expect(await read('<p>word<br>'.repeat(5_000), { select: 'article', limit: 9 })).toBe('word\n\nwor')
   })
 
-  it('goes on where it ended, and loses and repeats nothing', () => {
+  it('goes on where it ended, and loses and repeats nothing', async () => {
     const html = `<p>${Array.from({ length: 300 }, (_, index) => `word${index} 😀`).join(' ')}</p>`
     let text = ''
     for (let offset: number | null = 0; offset !== null; ) {
-      const page = parse(Buffer.from(html), { ...options, offset, limit: 257 })
+      const page: ParsedPage = await parse(Buffer.from(html), { ...options, offset, limit: 257 })
       text += page.content
       offset = page.nextOffset
     }
-    expect(text).toBe(read(html))
+    expect(text).toBe(await read(html))
   })
 })

@@ -47,9 +47,9 @@ function encodingOf(bytes: Buffer, contentType: string): string | null {
 }
 
 /** Reads the text of a page, one piece at a time. HTML becomes Markdown; other text stays as it is. */
-export default function parse(bytes: Buffer, options: PageOptions): ParsedPage {
+export default async function parse(bytes: Buffer, options: PageOptions): Promise<ParsedPage> {
   const { name, url, contentType, select, drop = [], links, images, ...place } = options
-  const { text } = decodeText(name, bytes, encodingOf(bytes, contentType))
+  const { text } = await decodeText(name, bytes, encodingOf(bytes, contentType))
   const isHtml = /html/i.test(contentType) || (contentType === '' && /^\s*</.test(text))
   if (!isHtml) return { title: '', ...pageOfText(name, text, place) }
 

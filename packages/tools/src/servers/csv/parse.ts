@@ -30,7 +30,7 @@ export default async function parse(bytes: Buffer, options: CsvOptions): Promise
 }
 
 async function parseText(bytes: Buffer, options: CsvOptions): Promise<CsvDocument> {
-  const { text, encoding, notices } = decodeText(options.file, bytes, options.encoding)
+  const { text, encoding, notices } = await decodeText(options.file, bytes, options.encoding)
   const delimiter = options.delimiter === '\\t' ? '\t' : (options.delimiter ?? detectDelimiter(text))
   const facts = { encoding, delimiter, sheet: null, sheets: [] }
   try {

@@ -17,9 +17,9 @@ export interface TextDocument extends Page {
 }
 
 /** Reads one page of a text in any encoding. */
-export default function parse(bytes: Buffer, { file, encoding, ...place }: TextOptions): TextDocument {
+export default async function parse(bytes: Buffer, { file, encoding, ...place }: TextOptions): Promise<TextDocument> {
   expectKind(file, bytes, ['text'])
-  const { text, ...facts } = decodeText(file, bytes, encoding)
+  const { text, ...facts } = await decodeText(file, bytes, encoding)
   const lines = text.split(/\r\n|\r|\n/).length - (/[\r\n]$/.test(text) ? 1 : 0)
   return { ...pageOfText(file, text, place), ...facts, lines }
 }

@@ -22,8 +22,10 @@ test.each([
 })
 
 test('UTF-16 without a mark and legacy encodings are detected', async () => {
-  expect((await read(Buffer.from('plain words', 'utf16le'))).text).toBe('plain words')
-  expect((await read(Buffer.from('plain words', 'utf16le').swap16())).text).toBe('plain words')
+  expect((await read(Buffer.from('plain words', 'utf16le'))).text).toBe(
+    'plain words\n\n[The text is not UTF-8. It was read as utf-16le, which is a guess; if words look wrong, name its encoding.]',
+  )
+  expect((await read(Buffer.from('plain words', 'utf16le').swap16())).output).toMatchObject({ content: 'plain words' })
   const cyrillic = Buffer.from(
     [...'Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему'].map(toWindows1251),
   )
@@ -32,7 +34,7 @@ test('UTF-16 without a mark and legacy encodings are detected', async () => {
     content: expect.stringContaining('Все счастливые семьи'),
   })
   const western = Buffer.from('Le café est déjà fermé à Noël, monsieur', 'latin1')
-  expect((await read(western)).text).toBe('Le café est déjà fermé à Noël, monsieur')
+  expect((await read(western)).output).toMatchObject({ content: 'Le café est déjà fermé à Noël, monsieur' })
 })
 
 test('a named encoding is used, in the spelling of Python too', async () => {
