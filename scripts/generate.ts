@@ -39,6 +39,7 @@ import { z } from 'zod'
 import { commands } from '../packages/cli/src/commands/index.ts'
 import { toOptions } from '../packages/cli/src/define-command.ts'
 import { exitCodesText } from '../packages/cli/src/exit-codes.ts'
+import { browserTools } from './browser-tools.ts'
 import { configurationPages } from './configuration-pages.ts'
 import { generatedNote } from './markdown.ts'
 import { parityPage } from './parity-page.ts'
@@ -149,6 +150,7 @@ async function commandPage(): Promise<string> {
 }
 
 files.set('env/.env_template', settingsTemplate())
+files.set('packages/tools/src/servers/browser/package-tools.json', await browserTools())
 
 let stale = 0
 for (const [path, text] of files) {

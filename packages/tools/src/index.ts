@@ -2,6 +2,7 @@
 export { ToolError } from '@aworld-train/core'
 export { mintConnectionToken } from './access/connection-token.ts'
 export { type EnvironmentServer, type EnvironmentServerOptions, openEnvironmentServer } from './host/open-environment-server.ts'
+export { browserFolders } from './servers/browser/browser-folders.ts'
 export { type SettingKey, settingKeys, settingsTemplate } from './settings/keys.ts'
 export { modelServices } from './settings/model-services.ts'
 export { type ModelSettings, modelService, modelSettings, openToolModel } from './settings/models.ts'

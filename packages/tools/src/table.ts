@@ -1,5 +1,5 @@
-import { absentServers } from './servers/absent.ts'
 import { audioServer } from './servers/audio/server.ts'
+import { browserServer } from './servers/browser/server.ts'
 import { codeServer } from './servers/code/server.ts'
 import { csvServer } from './servers/csv/server.ts'
 import { docxServer } from './servers/docx/server.ts'
@@ -22,6 +22,7 @@ import type { ToolServer } from './tool-server.ts'
 /** Every server of the environment, in the order in which their tools are listed. */
 export const toolServers: readonly ToolServer[] = [
   readwebServer,
+  browserServer,
   csvServer,
   docxServer,
   pptxServer,
@@ -39,7 +40,6 @@ export const toolServers: readonly ToolServer[] = [
   waybackServer,
   wikiServer,
   googlesearchServer,
-  ...absentServers,
 ]
 
 /** Other names that a server answers to. */

@@ -1,8 +1,9 @@
 import type { Outward, ParserJail, SandboxTier, Shell, Workspace } from '@aworld-train/core'
 import { z } from 'zod'
+import type { LeaseBrowser } from './servers/browser/lease-browser.ts'
 
 /** Families of tools. A lease's token names those that it may call. */
-export const toolScopes = ['terminal', 'code', 'files', 'web', 'search', 'models'] as const
+export const toolScopes = ['terminal', 'code', 'files', 'web', 'browser', 'search', 'models'] as const
 export type ToolScope = (typeof toolScopes)[number]
 
 /** Format of an answer. As JSON it is all that the tool knows. */
@@ -53,6 +54,8 @@ export interface ServerToolContext {
   readonly tier: SandboxTier
   /** The shell of the calling agent's run, opened at its first use. */
   shell(): Promise<Shell>
+  /** The browser of the lease, started at its first use. */
+  readonly browser: LeaseBrowser
   readonly outward: Outward
   readonly parsers: ParserJail
   /** The configured model of a role. Rejects with a ToolError if there is none. */

@@ -4,6 +4,7 @@ import type { LeaseQuota, SandboxTier } from '@aworld-train/core'
 import type { EnvironmentConnection } from '@aworld-train/environment'
 import { type OutwardCassette, openOutward } from '@aworld-train/http'
 import {
+  browserFolders,
   type EnvironmentServer,
   modelRoles,
   modelServices,
@@ -51,7 +52,7 @@ export async function serveEnvironment(options: ServeEnvironmentOptions): Promis
   const { services, web } = outwardSettings(settings.values)
   const world = { services: [...services, ...modelServices(settings.values)], web, cassette }
   const outward = stack.adopt(await openOutward(world), (each) => each.close())
-  const sandbox = stack.adopt(await openSandbox({ tier }), (each) => each.close())
+  const sandbox = stack.adopt(await openSandbox({ tier, readable: browserFolders() }), (each) => each.close())
   const parsers = stack.adopt(await openParserJail(), (each) => each.close())
   const models = Object.fromEntries(
     modelRoles.flatMap((role) => {

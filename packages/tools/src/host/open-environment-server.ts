@@ -25,6 +25,7 @@ import { createTokens, invalidToken, leasesScope, longestLeaseMs } from '../acce
 import { type Lease, leaseOfWork } from '../leases/lease.ts'
 import { createLeaseRoutes, sendError, sendJson } from '../leases/lease-routes.ts'
 import { createLeaseTable } from '../leases/lease-table.ts'
+import { Browsers } from '../servers/browser/browsers.ts'
 import type { ModelSettings } from '../settings/models.ts'
 import { serverAliases, toolServers } from '../table.ts'
 import { type ModelRole, type ToolServer, toolScopes } from '../tool-server.ts'
@@ -133,7 +134,8 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   const { quota = {}, maxLeases = 1_024 } = options
   const maxQuota = { ...defaultMaxQuota, ...options.maxQuota }
   const leases = createLeaseTable({ sandbox, quota, maxQuota, ttlMs: leaseTtlMs, maxLeases, onError })
-  const world = { tier: sandbox.tier, outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
+  const browsers = new Browsers()
+  const world = { tier: sandbox.tier, browsers, outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
   const endpoint = createMcpEndpoint({ world, maxBodyBytes })
   const key = readSigningKey(options.keyFile)
   const listening = await openHttpServer({

@@ -1,6 +1,7 @@
 import { type Outward, orAborted, type ParserJail, type SandboxTier, ToolError, TrainError } from '@aworld-train/core'
 import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Lease } from '../leases/lease.ts'
+import type { Browsers } from '../servers/browser/browsers.ts'
 import { type ModelSettings, openToolModel } from '../settings/models.ts'
 import type { ModelRole, ServerToolContext } from '../tool-server.ts'
 import type { OfferedTool } from './offered-tools.ts'
@@ -9,6 +10,7 @@ import type { OfferedTool } from './offered-tools.ts'
 export interface ToolWorld {
   /** Tier of the workspaces. */
   readonly tier: SandboxTier
+  readonly browsers: Browsers
   readonly outward: Outward
   readonly parsers: ParserJail
   readonly models: Readonly<Partial<Record<ModelRole, ModelSettings>>>
@@ -56,6 +58,7 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
       workspace,
       tier: world.tier,
       shell: () => lease.shell(session),
+      browser: world.browsers.of(workspace),
       outward: world.outward,
       parsers: parsersOf(lease, world.parsers),
       model: (role) => openToolModel(role, world.models[role] ?? null, world.outward, either),

@@ -3,6 +3,7 @@ import { inject } from 'vitest'
 import { openSandbox } from '../sandbox/open-sandbox.ts'
 import { openParserJail } from '../sandbox/parser/open-parser-jail.ts'
 import { openSimulatedSandbox } from '../sandbox/simulated/simulated-sandbox.ts'
+import { browserFolders } from '../servers/browser/browser-folders.ts'
 import { memorySandbox } from './memory-sandbox.ts'
 import { parsersHere } from './parsers-here.ts'
 
@@ -15,7 +16,7 @@ declare module 'vitest' {
 
 /** Whether tools run in jails, with real programs. */
 export const isJailed = inject('tier') === 'bubblewrap'
-const openJailed = () => openSandbox({ tier: 'bubblewrap' })
+const openJailed = () => openSandbox({ tier: 'bubblewrap', readable: browserFolders() })
 
 export const openTestSandbox: () => Promise<Sandbox> = isJailed ? openJailed : openSimulatedSandbox
 

@@ -1,4 +1,5 @@
 import { type Shell, ToolError } from '@aworld-train/core'
+import { Browsers } from '../servers/browser/browsers.ts'
 import type { ServerToolContext, ToolServer } from '../tool-server.ts'
 import { noOutward, noParsers } from './open-test-server.ts'
 import { openTestSandbox } from './tier.ts'
@@ -17,6 +18,7 @@ export async function openToolContext(overrides: Partial<ServerToolContext> = {}
     workspace,
     tier: sandbox.tier,
     shell: () => (shell ??= workspace.shell(signal)),
+    browser: new Browsers().of(workspace),
     outward: noOutward,
     parsers: noParsers,
     model: async (role) => Promise.reject(new ToolError(`There is no model for "${role}".`)),

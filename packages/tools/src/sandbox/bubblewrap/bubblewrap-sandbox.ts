@@ -1,6 +1,7 @@
-import { accessSync, constants, realpathSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ProgramProfile, Sandbox, Workspace, WorkspaceLimits } from '@aworld-train/core'
+import type { ReadableFolders } from '../tier.ts'
 import { type Cgroups, findCgroups } from './cgroups.ts'
 import { createFifos } from './fifos.ts'
 import { type JailProfile, startJail } from './jail.ts'
@@ -15,11 +16,12 @@ import { createWorkspace, type RoomWorkspace } from './workspace.ts'
 const processesOfJails = 64
 
 /** Opens the tier of the kernel's namespaces. It leaves no process running before a workspace is asked for. */
-export async function openBubblewrapSandbox(notices: readonly string[] = []): Promise<Sandbox> {
+export async function openBubblewrapSandbox(notices: readonly string[] = [], readable: ReadableFolders = {}): Promise<Sandbox> {
   const filters = { command: seccompFilter(process.arch), graphical: seccompFilter(process.arch, 'graphical') }
   const cgroups = findCgroups()
   const nextUserId = createUserIds()
   const nodeBinary = findNodeBinary()
+  const folders = Object.entries(readable).filter(([, folder]) => isReadable(folder))
   const fifos = createFifos()
   const open = new Set<Workspace>()
   const ready = createReadyWorkspaces(openWorkspace)
@@ -37,7 +39,7 @@ export async function openBubblewrapSandbox(notices: readonly string[] = []): Pr
     })
     const parts = { fifos, profiles: { command: profile('command'), graphical: profile('graphical') } }
     const userId = nextUserId()
-    const opening = openRoom({ userId, limits, cgroup, nodeBinary }, signal)
+    const opening = openRoom({ userId, limits, cgroup, nodeBinary, folders }, signal)
     const firstJail = startJail({ userId, cgroup, room: opening }, parts)
     firstJail.catch(() => {})
     try {
@@ -98,10 +100,16 @@ export const nodeNotice = `Commands do not find Node: the users that they run as
 /** The binary of this process's Node, if every user may run it. */
 export function findNodeBinary(): string | undefined {
   const path = realpathSync(process.execPath)
-  if (process.getuid?.() !== 0) return isExecutable(path) ? path : undefined
+  return isReadable(path) ? path : undefined
+}
+
+/** Whether the user of a workspace may enter a folder or run a program, which as root's is another one than that of this process. */
+function isReadable(path: string): boolean {
+  if (process.getuid?.() !== 0) return isExecutable(path)
+  if (!existsSync(path)) return false
   for (let part = path; ; part = dirname(part)) {
-    if ((statSync(part).mode & 0o001) === 0) return undefined
-    if (part === dirname(part)) return path
+    if ((statSync(part).mode & 0o001) === 0) return false
+    if (part === dirname(part)) return true
   }
 }
 

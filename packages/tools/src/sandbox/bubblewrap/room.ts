@@ -25,6 +25,8 @@ export interface RoomOptions {
   readonly cgroup: Cgroup
   /** The binary of Node, if the room's user can read it. */
   readonly nodeBinary: string | undefined
+  /** Folders of the machine that it may read, each after its path in the room. */
+  readonly folders: readonly (readonly [path: string, folder: string])[]
 }
 
 /** Starting takes milliseconds. This allows for a machine under heavy load. */
@@ -96,7 +98,7 @@ function closed(child: ChildProcess): Promise<void> {
   return hasEnded && streams ? Promise.resolve() : new Promise((resolve) => child.once('close', () => resolve()))
 }
 
-function startKeeper({ userId, limits, nodeBinary }: RoomOptions): ChildProcess {
+function startKeeper({ userId, limits, nodeBinary, folders }: RoomOptions): ChildProcess {
   const inodes = Math.ceil(limits.diskBytes / 4096)
   return spawn(
     'bwrap',
@@ -104,6 +106,7 @@ function startKeeper({ userId, limits, nodeBinary }: RoomOptions): ChildProcess 
       ownNamespaces(0),
       ['--cap-add', 'CAP_SYS_ADMIN'],
       systemFolders(nodeBinary),
+      folders.flatMap(([path, folder]) => ['--ro-bind', folder, path]),
       ['--proc', '/proc'],
       ['--dev', '/dev'],
       ['--dir', '/workspace'],

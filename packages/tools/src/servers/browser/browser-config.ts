@@ -1,0 +1,46 @@
+import { accessSync, constants } from 'node:fs'
+import { ToolError } from '@aworld-train/core'
+
+/** Programs of Debian, the lighter one first. Those in `/usr/bin` are scripts that read files which no workspace has. */
+const executables = ['/usr/lib/chromium/chromium-headless-shell', '/usr/lib/chromium/chromium']
+
+/** The proxy that joins a browser to the web. */
+export interface BrowserEgress {
+  /** Its address as the workspace sees it: `http://127.0.0.1:3128`. */
+  readonly proxy: string
+  /** Hash of the public key of the authority that signs what comes through it, as Chromium's `--ignore-certificate-errors-spki-list` takes it. */
+  readonly spki: string
+}
+
+/** How long a page may take to load, in milliseconds. */
+const navigationTimeoutMs = 30_000
+
+/**
+ * Configuration of `@playwright/mcp` as JSON. Addresses of the loopback are those of the workspace itself, which the browser reaches
+ * without the proxy. Throws a ToolError where Chromium is not installed.
+ */
+export function browserConfig(egress: BrowserEgress | null): string {
+  const executablePath = executables.find(isExecutable)
+  if (executablePath === undefined)
+    throw new ToolError('Chromium is not installed where the environment runs; its operator runs: apt-get install chromium-headless-shell')
+  const args = ['--disable-dev-shm-usage', ...(egress ? [`--ignore-certificate-errors-spki-list=${egress.spki}`] : [])]
+  const launchOptions = { executablePath, headless: true, chromiumSandbox: true, args, ...(egress && { proxy: { server: egress.proxy } }) }
+  return JSON.stringify({
+    browser: { browserName: 'chromium', isolated: true, launchOptions },
+    // Code of Playwright and tools that pages register are of no use to an agent.
+    codegen: 'none',
+    webmcp: false,
+    // Pictures are read from their files.
+    imageResponses: 'omit',
+    timeouts: { navigation: navigationTimeoutMs, idle: 0 },
+  })
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
