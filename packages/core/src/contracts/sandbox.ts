@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
+import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 
 /** How commands are separated from the machine: by the kernel's namespaces, or by a simulation that runs no native program. */
@@ -21,6 +22,8 @@ export interface WorkspaceLimits {
 export interface WorkspaceOptions {
   /** Default: the tier's own limits. */
   readonly limits?: Partial<WorkspaceLimits> | undefined
+  /** Variables of every program beside the tier's own. */
+  readonly env?: Readonly<Record<string, string>> | undefined
 }
 
 /** The place where commands of rollouts run. They reach neither the network nor the machine's files, environment or processes. */
@@ -48,6 +51,12 @@ export interface Workspace {
    * it too. Rejects with a ToolError where no program of the machine runs, and if it could not be started.
    */
   program(program: LongProgram, signal: AbortSignal): Promise<RunningProgram>
+  /**
+   * Listens on a port of 127.0.0.1 as its programs see it, which nothing else of the machine reaches, until the signal aborts or the
+   * workspace closes. Both end the connections too. An error that `onConnection` throws ends the workspace. Rejects with a ToolError if the
+   * port is taken, and where no program of the machine runs.
+   */
+  listen(port: number, onConnection: (connection: Socket) => void, signal: AbortSignal): Promise<void>
   /** Writes a file whole or not at all, and makes the folders on its way. Rejects with the error that `bytes` ends with. */
   put(path: string, bytes: Uint8Array | ByteStream, signal: AbortSignal): Promise<void>
   /** Reads a file of at most `maxBytes`. */

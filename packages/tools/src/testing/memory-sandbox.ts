@@ -95,6 +95,9 @@ function memoryWorkspace(options: WorkspaceOptions, onClose: () => void): Memory
     async program({ command }) {
       throw new ToolError(`${command[0]} does not run in memory.`)
     },
+    async listen(port) {
+      throw new ToolError(`Port ${port} cannot be opened in memory.`)
+    },
     async shell() {
       check()
       return createShell()

@@ -63,6 +63,7 @@ export async function openBubblewrapSandbox(notices: readonly string[] = [], rea
       signal.throwIfAborted()
       const limits = { ...defaultLimits, ...options.limits }
       const workspace = ready.take(limits) ?? (await openWorkspace(limits, signal))
+      workspace.setVariables(options.env ?? {})
       const close = workspace.close
       const own: Workspace = {
         ...workspace,

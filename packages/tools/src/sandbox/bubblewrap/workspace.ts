@@ -16,6 +16,7 @@ import { BoundedOutput } from '../bounded-output.ts'
 import { openBashShell } from './bash-shell.ts'
 import { type Jail, type JailEnd, type JailParts, startFailure, startJail } from './jail.ts'
 import { graphicalProcesses } from './limits.ts'
+import { listenInRoom, type PortConnections, serveConnections } from './loopback-port.ts'
 import { createMemoryWatch } from './memory-watch.ts'
 import { descendantsOf } from './processes.ts'
 import type { Room } from './room.ts'
@@ -58,7 +59,15 @@ async function feed({ stdin, ended }: Jail, chunks: AsyncIterable<Uint8Array>): 
   }
 }
 
+/** Commands of bash that set variables for what follows. */
+const exported = (env: Readonly<Record<string, string>>) =>
+  Object.entries(env)
+    .map(([name, value]) => `export ${name}=${quoted(value)}; `)
+    .join('')
+
 export interface RoomWorkspace extends Workspace {
+  /** Sets the variables of programs that start from now on. */
+  setVariables(env: Readonly<Record<string, string>>): void
   /** Whether it was ended from outside. */
   hasDied(): boolean
 }
@@ -71,6 +80,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
   const line = createWaitingLine<undefined, undefined>()
   const running = new Set<Jail>()
   const shells = new Set<Shell>()
+  const ports = new Set<PortConnections>()
   const processes = () => [...running].flatMap((jail) => descendantsOf(jail.pid))
   const watch = memoryIsCounted ? undefined : createMemoryWatch(processes, limits.memoryBytes)
   const watched = <Value>(work: Promise<Value>) => watch?.during(work) ?? work
@@ -78,6 +88,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
   let closing: Promise<void> | undefined
   let dead = false
   let fault: unknown
+  let variables: Readonly<Record<string, string>> = {}
 
   const hasDied = () => dead || room.hasDied()
   function check(): void {
@@ -85,6 +96,11 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     if (hasDied()) throw death()
   }
   const death = () => new TrainError('TOOL_SERVER_DIED', 'The jail of the workspace died; its files and shells are gone.', { cause: fault })
+
+  function closePorts(): void {
+    for (const port of ports) port.close()
+    ports.clear()
+  }
 
   /** Wraps a callback of a stream. Its error would otherwise be one of this whole process; so it ends only the workspace. */
   function contained<Input>(callback: (input: Input) => void): (input: Input) => void {
@@ -113,20 +129,23 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     check()
     const early = first
     first = undefined
-    const jail = await early
-    if (jail && !jail.hasEnded()) return jail
+    let jail = await early
     try {
-      return await begin()
+      if (!jail || jail.hasEnded()) jail = await begin()
     } catch (error) {
       check()
       throw error
     }
+    const settings = exported(variables)
+    if (settings !== '') jail.stdin.write(`${settings}\n`)
+    return jail
   }
 
   /** Handles a jail that was ended from outside or ended with its room: nothing of the workspace goes on. */
   async function died(): Promise<Error> {
     if (closing) return new ToolError('The workspace is closed.')
     dead = true
+    closePorts()
     for (const jail of running) void jail.kill()
     return death()
   }
@@ -231,8 +250,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       return signal ? 128 + constants.signals[signal] : exitCode
     })
     void watched(ended)
-    const variables = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}; `)
-    jail.stdin.write(`ulimit -u ${most}; ${variables.join('')}exec ${command.map(quoted).join(' ')}\n`)
+    jail.stdin.write(`ulimit -u ${most}; ${exported({ ...variables, ...env })}exec ${command.map(quoted).join(' ')}\n`)
     const close = async () => {
       await jail.kill()
       await ended
@@ -246,6 +264,9 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
 
   return {
     hasDied,
+    setVariables(env) {
+      variables = env
+    },
     async run({ command, stdin, timeoutMs }: Program, signal): Promise<CommandResult> {
       if (command.some((word) => word.includes('\0'))) throw new ToolError('An argument cannot hold a NUL character.')
       const output = new BoundedOutput(limits.outputBytes)
@@ -276,6 +297,19 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       }
     },
     program: startProgram,
+    async listen(port, onConnection, signal) {
+      check()
+      signal.throwIfAborted()
+      const server = await listenInRoom(room, port, signal)
+      const connections = serveConnections(server, contained(onConnection))
+      ports.add(connections)
+      const onAbort = () => {
+        if (ports.delete(connections)) connections.close()
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      if (closing || dead || signal.aborted) onAbort()
+      check()
+    },
     async put(path, bytes, signal) {
       const size = isStream(bytes) ? bytes.size : bytes.length
       await onFile(putScript, path, [`.put-${randomBytes(8).toString('hex')}`, String(size)], bytes, signal)
@@ -287,6 +321,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     },
     close() {
       closing ??= (async () => {
+        closePorts()
         await room.close()
         await first
         await Promise.allSettled([...running].map((jail) => jail.ended))

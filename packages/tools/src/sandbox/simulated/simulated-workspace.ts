@@ -57,9 +57,11 @@ export class SimulatedWorkspace implements Workspace {
   }
 
   async program({ command }: LongProgram): Promise<never> {
-    throw new ToolError(
-      `${command[0]} does not run in the tier "simulated", which runs no program of the machine; its operator starts the environment on Linux with bubblewrap (apt-get install bubblewrap).`,
-    )
+    throw notSimulated(`${command[0]} does not run`)
+  }
+
+  async listen(port: number): Promise<never> {
+    throw notSimulated(`Port ${port} cannot be opened`)
   }
 
   async shell(signal: AbortSignal): Promise<Shell> {
@@ -158,6 +160,11 @@ export class SimulatedWorkspace implements Workspace {
     this.#onClose()
   }
 }
+
+const notSimulated = (what: string) =>
+  new ToolError(
+    `${what} in the tier "simulated", which runs no program of the machine; its operator starts the environment on Linux with bubblewrap (apt-get install bubblewrap).`,
+  )
 
 const died = (why: string, cause?: unknown) =>
   new TrainError('TOOL_SERVER_DIED', `The workspace of the rollout died: ${why}. Its files are lost.`, { cause })
