@@ -3,6 +3,10 @@ import { installDebian } from '../support/install-debian.ts'
 
 const programs = { bwrap: 'bubblewrap', ip: 'iproute2', '/usr/bin/python3': 'python3', setpriv: 'util-linux' }
 
-/** ffmpeg, which takes a minute to install, is for tests of the full form. */
-export default ({ config }: TestProject) =>
-  installDebian(config.tagsFilter?.includes('quick') ? programs : { ...programs, ffmpeg: 'ffmpeg' })
+/** What takes a minute to install is for tests of the full form. */
+const large = {
+  ffmpeg: 'ffmpeg',
+  soffice: 'libreoffice-writer-nogui libreoffice-calc-nogui libreoffice-impress-nogui',
+}
+
+export default ({ config }: TestProject) => installDebian(config.tagsFilter?.includes('quick') ? programs : { ...programs, ...large })

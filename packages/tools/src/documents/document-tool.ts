@@ -1,6 +1,8 @@
 import { type ParserJail, siblingModule } from '@aworld-train/core'
 import { z } from 'zod'
 import { answerFormat, defineTool, type ServerTool, type ServerToolContext } from '../tool-server.ts'
+import { toOfficeFormat } from './convert-office.ts'
+import type { OfficeFormat } from './file-kind.ts'
 
 /** The largest document that is read. */
 const maxBytes = 50 * 2 ** 20
@@ -33,16 +35,21 @@ export const readDocument = (path: string, moduleUrl: string, options: object, c
 export const readNatively = (path: string, moduleUrl: string, options: object, context: ServerToolContext) =>
   readWithParser(context.parsers.parseNative, path, moduleUrl, options, context)
 
+/** Does the same as `readDocument` with what LibreOffice makes of a document that is not in `format` but in one that it converts. */
+export const readOfficeDocument = (path: string, format: OfficeFormat, moduleUrl: string, options: object, context: ServerToolContext) =>
+  readWithParser(context.parsers.parse, path, moduleUrl, options, context, (file, bytes) => toOfficeFormat(file, bytes, format, context))
+
 async function readWithParser(
   parse: ParserJail['parse'],
   path: string,
   moduleUrl: string,
   options: object,
   { workspace, signal }: ServerToolContext,
+  convert: (file: string, bytes: Buffer) => Promise<Buffer> = async (_, bytes) => bytes,
 ): Promise<Record<string, unknown>> {
-  const bytes = await workspace.get(path, maxBytes, signal)
-  const parser = siblingModule('parse', moduleUrl)
   const file = JSON.stringify(path.slice(0, 200))
+  const bytes = await convert(file, await workspace.get(path, maxBytes, signal))
+  const parser = siblingModule('parse', moduleUrl)
   return toWellFormed(await parse(parser, bytes, { file, ...options }, signal)) as Record<string, unknown>
 }
 

@@ -1,8 +1,28 @@
 import { Unreadable } from './unreadable.ts'
 
-export type FileKind = 'text' | 'pdf' | 'docx' | 'pptx' | 'xlsx' | 'archive' | 'office97' | 'encrypted' | 'image' | 'binary'
+/** Formats of Office Open XML, which the readers read. */
+export type OfficeFormat = 'docx' | 'pptx' | 'xlsx'
+
+export type FileKind =
+  | OfficeFormat
+  | 'doc'
+  | 'odt'
+  | 'rtf'
+  | 'epub'
+  | 'xls'
+  | 'ods'
+  | 'ppt'
+  | 'odp'
+  | 'text'
+  | 'pdf'
+  | 'archive'
+  | 'compound'
+  | 'encrypted'
+  | 'image'
+  | 'binary'
 
 const signatures: readonly (readonly [FileKind, string])[] = [
+  ['rtf', '{\\rtf'],
   ['image', '\x89PNG'],
   ['image', '\xff\xd8\xff'],
   ['image', 'GIF8'],
@@ -20,21 +40,49 @@ const officeFolders: readonly (readonly [FileKind, string])[] = [
   ['xlsx', 'xl/'],
 ]
 
-/** Tells the kind by the first entry in a known folder. An embedded document comes later, and a truncated file has no directory. */
+/** Media types in the entry `mimetype`, which is not compressed. */
+const mediaTypes: readonly (readonly [FileKind, string])[] = [
+  ['odt', 'application/vnd.oasis.opendocument.text'],
+  ['ods', 'application/vnd.oasis.opendocument.spreadsheet'],
+  ['odp', 'application/vnd.oasis.opendocument.presentation'],
+  ['epub', 'application/epub+zip'],
+]
+const entries = [...officeFolders, ...mediaTypes.map(([kind, type]) => [kind, `mimetype${type}`] as const)]
+
+/**
+ * Tells the kind by the first entry in a known folder, or that holds a known media type. An embedded document comes later, and a truncated
+ * file has no directory.
+ */
 function archiveKind(bytes: Buffer): FileKind {
   for (let at = 0; at >= 0; at = bytes.indexOf('PK\x03\x04', at + 4)) {
-    const name = bytes.toString('latin1', at + 30, at + 35)
-    const kind = officeFolders.find(([, folder]) => name.startsWith(folder))?.[0]
+    const start = bytes.toString('latin1', at + 30, at + 100)
+    const kind = entries.find(([, entry]) => start.startsWith(entry))?.[0]
     if (kind !== undefined) return kind
   }
   return 'archive'
+}
+
+/** Streams by which a compound file is told. Those of embedded documents come later. */
+const streams: readonly (readonly [FileKind, string])[] = [
+  ['encrypted', 'EncryptedPackage'],
+  ['doc', 'WordDocument'],
+  ['ppt', 'PowerPoint Document'],
+  ['xls', 'Workbook'],
+  ['xls', 'Book'],
+]
+
+function compoundKind(bytes: Buffer): FileKind {
+  const found = streams
+    .map(([kind, stream]) => ({ kind, at: bytes.indexOf(Buffer.from(`${stream}\0`, 'utf16le')) }))
+    .filter(({ at }) => at >= 0)
+  return found.toSorted((a, b) => a.at - b.at)[0]?.kind ?? 'compound'
 }
 
 /** The kind of a file by its bytes, whatever its name says. */
 export function fileKind(bytes: Buffer): FileKind {
   const start = bytes.toString('latin1', 0, 1024)
   if (start.startsWith('PK\x03\x04') || start.startsWith('PK\x05\x06')) return archiveKind(bytes)
-  if (start.startsWith('\xd0\xcf\x11\xe0')) return bytes.includes(Buffer.from('EncryptedPackage', 'utf16le')) ? 'encrypted' : 'office97'
+  if (start.startsWith('\xd0\xcf\x11\xe0')) return compoundKind(bytes)
   // Readers of PDF accept a header after lines of another protocol, or after a byte order mark.
   if (/(^|[\r\n\0]|\xef\xbb\xbf)%PDF-\d/.test(start)) return 'pdf'
   return signatures.find(([, signature]) => start.startsWith(signature))?.[0] ?? 'text'
@@ -47,7 +95,15 @@ const remedies: Readonly<Record<FileKind, string>> = {
   pptx: 'is a PowerPoint presentation: read it with extract_pptx_content',
   xlsx: 'is an Excel workbook: read it with extract_csv_content',
   archive: 'is a ZIP archive that is no Office file: unpack it in the terminal',
-  office97: 'is in the format of Office 97 to 2003, which is not read here: convert it to .docx, .pptx or .xlsx',
+  doc: 'is a Word document of 97 to 2003: read it with extract_docx_content',
+  odt: 'is an OpenDocument text: read it with extract_docx_content',
+  rtf: 'is a text in RTF: read it with extract_docx_content',
+  epub: 'is an EPUB book: read it with extract_docx_content',
+  xls: 'is an Excel workbook of 97 to 2003: read it with extract_csv_content',
+  ods: 'is an OpenDocument spreadsheet: read it with extract_csv_content',
+  ppt: 'is a PowerPoint presentation of 97 to 2003: read it with extract_pptx_content',
+  odp: 'is an OpenDocument presentation: read it with extract_pptx_content',
+  compound: 'is a compound file of an old program that is no document of Office',
   encrypted: 'is encrypted with a password: ask for a copy without one',
   image: 'is an image, not a document',
   binary: 'is a binary file, not a document',

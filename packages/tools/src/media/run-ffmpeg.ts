@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import { posix } from 'node:path'
 import { type CommandResult, ToolError } from '@aworld-train/core'
+import { temporaryFolder } from '../temporary-folder.ts'
 import type { ServerToolContext } from '../tool-server.ts'
 
 /** The program, and how long it may take. */
@@ -14,10 +14,8 @@ export interface MediaRun {
 const formats = 'aac,ac3,aiff,amr,ape,asf,au,avi,caf,flac,flv,gif,matroska,mov,mp3,mpeg,mpegts,ogg,w64,wav,wv'
 const opening = ['-protocol_whitelist', 'file,pipe', '-format_whitelist', formats, '-max_pixels', '40000000']
 
-const temporary = '/workspace/.media-'
-
 /** A file in messages for the model. A temporary one has no name there, because it would be another each time. */
-export const nameOf = (path: string) => (path.startsWith(temporary) ? 'The fetched file' : JSON.stringify(path.slice(0, 200)))
+export const nameOf = (path: string) => (path.startsWith(temporaryFolder) ? 'The fetched file' : JSON.stringify(path.slice(0, 200)))
 
 /** A file of the workspace as ffmpeg opens it: by its absolute path, and not by the protocol that its name may begin with. */
 export function mediaFile(path: string): string {
@@ -67,20 +65,3 @@ const lastLine = (output: string) =>
     .replace(/^\[[^\]]*\] |^file:\S+: /g, '')
     .replace(/\.$/, '')
     .slice(0, 200) || 'it has nothing of the kind'
-
-/** Has `work` use a folder that exists only meanwhile. */
-export async function inTemporaryFolder<Value>(
-  { workspace, signal }: ServerToolContext,
-  work: (folder: string) => Promise<Value>,
-): Promise<Value> {
-  const folder = `${temporary}${randomUUID()}`
-  const change = (program: 'mkdir' | 'rm', option: string, signal: AbortSignal) =>
-    workspace.run({ command: [program, option, folder], timeoutMs: 30_000 }, signal)
-  try {
-    await change('mkdir', '-p', signal)
-    return await work(folder)
-  } finally {
-    // A call that is cancelled leaves nothing behind either. A workspace that is gone has no files.
-    await change('rm', '-rf', AbortSignal.timeout(30_000)).catch(() => {})
-  }
-}

@@ -61,7 +61,7 @@ export const devices: readonly string[] = [
 /** The machine's programs and libraries, and Node if the jail's user can read it. */
 export function systemFolders(nodeBinary: string | undefined): string[] {
   return [
-    ...['/usr', '/bin', '/sbin', '/lib', '/lib64', '/etc/alternatives', '/etc/ld.so.cache'].flatMap(mounted),
+    ...['/usr', '/bin', '/sbin', '/lib', '/lib64', '/etc/alternatives', '/etc/ld.so.cache', '/etc/libreoffice'].flatMap(mounted),
     ...(existsSync(projectFolder) ? ['--tmpfs', projectFolder] : []),
     ...(nodeBinary ? ['--ro-bind', nodeBinary, `${nodeFolder}/node`] : []),
   ]

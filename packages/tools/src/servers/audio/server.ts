@@ -3,7 +3,8 @@ import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
 import { filePath, listSupportedFormats } from '../../documents/document-tool.ts'
 import { readMedia } from '../../media/read-media.ts'
-import { inTemporaryFolder, mediaFile, openMedia, runFfmpeg } from '../../media/run-ffmpeg.ts'
+import { mediaFile, openMedia, runFfmpeg } from '../../media/run-ffmpeg.ts'
+import { inTemporaryFolder } from '../../temporary-folder.ts'
 import { defineFormattedTool, defineTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
 
 /** Largest recording that a model gets: services of this kind take 25 MB. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { filePath, listSupportedFormats, offsetOf, placeFields, readDocument, toAnswer } from '../../documents/document-tool.ts'
+import { filePath, listSupportedFormats, offsetOf, placeFields, readOfficeDocument, toAnswer } from '../../documents/document-tool.ts'
 import { toTabbed, toTable } from '../../documents/markdown.ts'
 import { defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
 
@@ -40,7 +40,7 @@ type Output = z.output<typeof output>
 const extractCsvContent = defineTool({
   name: 'extract_csv_content',
   description:
-    'Reads a table: CSV, TSV or another delimited text, or a sheet of an Excel workbook (.xlsx). The first row names the columns. ' +
+    'Reads a table: CSV, TSV or another delimited text, or a sheet of a workbook (.xlsx, and by LibreOffice .xls and .ods). The first row names the columns. ' +
     'Rows and columns come in pages; statistics are over all rows. Formulas show the value that was saved.',
   input: z.object({
     file_path: filePath,
@@ -66,7 +66,7 @@ const extractCsvContent = defineTool({
       delimiter: input.delimiter ?? null,
       sheet: input.sheet ?? null,
     }
-    const document = await readDocument(input.file_path, import.meta.url, options, context)
+    const document = await readOfficeDocument(input.file_path, 'xlsx', import.meta.url, options, context)
     return output.parse({ ...document, format: input.output_format })
   },
   toText(answer) {
@@ -114,6 +114,8 @@ export const csvServer: ToolServer = {
       '.csv': 'cells separated by commas, semicolons, bars or what `delimiter` says',
       '.tsv': 'cells separated by tabs',
       '.xlsx': 'Excel workbooks, one sheet at a time; .xlsm too',
+      '.xls': 'Excel workbooks of 97 to 2003, by LibreOffice',
+      '.ods': 'OpenDocument spreadsheets, by LibreOffice',
     }),
   ],
 }

@@ -7,7 +7,7 @@ import {
   listSupportedFormats,
   offsetOf,
   placeFields,
-  readDocument,
+  readOfficeDocument,
   toAnswer,
 } from '../../documents/document-tool.ts'
 import { defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
@@ -25,7 +25,7 @@ type Output = z.output<typeof output>
 const extractDocxContent = defineTool({
   name: 'extract_docx_content',
   description:
-    'Reads a Word document (.docx) as Markdown: headings, lists, tables, links, footnotes, comments, headers and footers. Long documents come in pages.',
+    'Reads a Word document (.docx, and by LibreOffice .doc, .odt and .rtf) as Markdown: headings, lists, tables, links, footnotes, comments, headers and footers. Long documents come in pages.',
   input: z.object({
     file_path: filePath,
     output_format: outputFormat,
@@ -50,7 +50,7 @@ const extractDocxContent = defineTool({
       offset: input.offset,
       limit: input.limit,
     }
-    const document = await readDocument(input.file_path, import.meta.url, options, context)
+    const document = await readOfficeDocument(input.file_path, 'docx', import.meta.url, options, context)
     return output.parse({ ...document, format: input.output_format })
   },
   toText(answer) {
@@ -76,5 +76,13 @@ export const docxServer: ToolServer = {
   scope: 'files',
   description: 'Reads Word documents.',
   needs: [],
-  tools: [extractDocxContent, listSupportedFormats({ '.docx': 'Word documents since 2007; .docm and .dotx too' })],
+  tools: [
+    extractDocxContent,
+    listSupportedFormats({
+      '.docx': 'Word documents since 2007; .docm and .dotx too',
+      '.doc': 'Word documents of 97 to 2003, by LibreOffice',
+      '.odt': 'OpenDocument texts, by LibreOffice',
+      '.rtf': 'Rich Text, by LibreOffice',
+    }),
+  ],
 }

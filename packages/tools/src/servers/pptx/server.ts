@@ -7,7 +7,7 @@ import {
   listSupportedFormats,
   offsetOf,
   placeFields,
-  readDocument,
+  readOfficeDocument,
   toAnswer,
 } from '../../documents/document-tool.ts'
 import { defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
@@ -23,7 +23,7 @@ type Output = z.output<typeof output>
 const extractPptxContent = defineTool({
   name: 'extract_pptx_content',
   description:
-    'Reads a PowerPoint presentation (.pptx) as Markdown: titles, text, tables, numbers of charts, groups and speaker notes, slide by slide.',
+    'Reads a presentation (.pptx, and by LibreOffice .ppt and .odp) as Markdown: titles, text, tables, numbers of charts, groups and speaker notes, slide by slide.',
   input: z.object({
     file_path: filePath,
     output_format: outputFormat,
@@ -44,7 +44,7 @@ const extractPptxContent = defineTool({
       limit: input.limit,
       maxCharacters: 40_000,
     }
-    const document = await readDocument(input.file_path, import.meta.url, options, context)
+    const document = await readOfficeDocument(input.file_path, 'pptx', import.meta.url, options, context)
     return output.parse({ ...document, format: input.output_format })
   },
   toText(answer) {
@@ -64,5 +64,12 @@ export const pptxServer: ToolServer = {
   scope: 'files',
   description: 'Reads PowerPoint presentations, with notes, tables and charts.',
   needs: [],
-  tools: [extractPptxContent, listSupportedFormats({ '.pptx': 'PowerPoint presentations since 2007; .pptm and .ppsx too' })],
+  tools: [
+    extractPptxContent,
+    listSupportedFormats({
+      '.pptx': 'PowerPoint presentations since 2007; .pptm and .ppsx too',
+      '.ppt': 'PowerPoint presentations of 97 to 2003, by LibreOffice',
+      '.odp': 'OpenDocument presentations, by LibreOffice',
+    }),
+  ],
 }
