@@ -1,7 +1,7 @@
 import { LeaseAnswer, type Sandbox } from '@aworld-train/core'
 import { openSandbox } from '@aworld-train/tools/sandbox'
 import type { Client } from '@modelcontextprotocol/client'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { browserFolders } from '../../packages/tools/src/servers/browser/browser-folders.ts'
 import { toolServers } from '../../packages/tools/src/table.ts'
 import {
@@ -12,7 +12,7 @@ import {
   request,
   type TestServer,
 } from '../../packages/tools/src/testing/open-test-server.ts'
-import { unreapedBelowUs } from './processes.ts'
+import { commandsBelowUs, unreapedBelowUs } from './processes.ts'
 
 let sandbox: Sandbox
 let server: TestServer
@@ -26,10 +26,15 @@ afterAll(async () => {
   expect(unreapedBelowUs()).toEqual([])
 })
 
+/** A browser starts in two seconds. This allows for a machine under heavy load. */
+const timeout = 240_000
+
 interface Desk {
   readonly id: string
   readonly client: Client
   call(tool: string, input?: Record<string, unknown>): Promise<string>
+  /** Runs a command in the terminal of the lease. */
+  files(command: string): Promise<string>
 }
 
 /** A lease whose workspace serves `pages` on its own loopback, at port 8000. */
@@ -42,24 +47,115 @@ async function openDesk(rollout: string, pages: Readonly<Record<string, string>>
       'python3 -m http.server 8000 --bind 127.0.0.1 --directory site >/dev/null 2>&1 & until curl -so /dev/null 127.0.0.1:8000; do sleep 0.1; done'
     await callTool(client, 'terminal-server__execute_command', { command: serve })
   }
-  return { id, client, call: (tool, input = {}) => callTool(client, `browser-server__${tool}`, input) }
+  return {
+    id,
+    client,
+    call: (tool, input = {}) => callTool(client, `browser-server__${tool}`, input),
+    files: (command) => callTool(client, 'terminal-server__execute_command', { command, output_format: 'text' }),
+  }
 }
 
-test('two leases browse at once, each with its own pages', { timeout: 120_000 }, async () => {
+async function withDesk(rollout: string, pages: Readonly<Record<string, string>>, work: (desk: Desk) => Promise<void>): Promise<void> {
+  const desk = await openDesk(rollout, pages)
+  try {
+    await work(desk)
+  } finally {
+    await desk.client.close()
+    await request(server, 'DELETE', `/v1/leases/${desk.id}`)
+  }
+}
+
+const home = { url: 'http://127.0.0.1:8000/' }
+
+test('two leases browse at once, each with its own pages', { tags: ['quick'], timeout }, async () => {
   const fruits = ['fig', 'plum']
-  const desks = await Promise.all(fruits.map((fruit) => openDesk(fruit, { 'index.html': `<title>${fruit}</title><h1>One ${fruit}</h1>` })))
   const snapshots = await Promise.all(
-    desks.map(async ({ call }) => {
-      await call('browser_navigate', { url: 'http://127.0.0.1:8000/' })
-      return await call('browser_snapshot')
+    fruits.map(async (fruit) => {
+      let snapshot = ''
+      await withDesk(fruit, { 'index.html': `<title>${fruit}</title><h1>One ${fruit}</h1>` }, async ({ call }) => {
+        await call('browser_navigate', home)
+        snapshot = await call('browser_snapshot')
+      })
+      return snapshot
     }),
   )
   for (const [index, snapshot] of snapshots.entries()) {
     expect(snapshot).toContain(`heading "One ${fruits[index]}"`)
     expect(snapshot).not.toContain(fruits[1 - index])
   }
-  for (const { client, id } of desks) {
-    await client.close()
-    await request(server, 'DELETE', `/v1/leases/${id}`)
-  }
+})
+
+test('answers hold no clock, their files have the names that they say, and a picture stands beside its text', {
+  tags: ['quick'],
+  timeout,
+}, async () => {
+  const pages = { 'index.html': '<title>Sale</title><h1>Fish</h1><script>console.error("sold out")</script><button>Buy</button>' }
+  const answers: string[] = []
+  for (const rollout of ['once', 'twice'])
+    await withDesk(rollout, pages, async ({ call, client, files }) => {
+      const shown = await client.callTool({ name: 'browser-server__browser_take_screenshot', arguments: {} })
+      expect(shown.content).toEqual([
+        { type: 'text', text: expect.stringMatching(/\(\.playwright-mcp\/page-1\.png\)/) },
+        expect.objectContaining({ type: 'image', mimeType: 'image/png' }),
+      ])
+      const texts = [
+        await call('browser_navigate', home),
+        await call('browser_click', { target: 'button' }),
+        await call('browser_console_messages'),
+        await call('browser_take_screenshot', { filename: 'shop.png' }),
+        await files('ls -A . .playwright-mcp; file=.playwright-mcp/page-1.yml; cat $file; head -c 4 shop.png | tail -c 3'),
+      ]
+      expect(texts[0]).toContain('[Snapshot](.playwright-mcp/page-1.yml)')
+      expect(texts[3]).toContain('](./shop.png)')
+      expect(texts[4]).toBe(
+        '.:\n.playwright-mcp\nshop.png\nsite\n\n.playwright-mcp:\npage-1.png\npage-1.yml\npage-2.yml\n- generic [active] [ref=e1]:\n  - heading "Fish" [level=1] [ref=e2]\n  - button "Buy" [ref=e3]PNG\n\n[Exit code 0.]',
+      )
+      answers.push(texts.join('\n'))
+    })
+  expect(answers[1]).toBe(answers[0])
+  expect(answers[0]).not.toMatch(/\d{4}-\d\d-\d\dT/)
+})
+
+test('what is no page of the web is not opened, by no tool and no page', { tags: ['quick'], timeout }, async () => {
+  const pages = { 'index.html': '<title>Gate</title><a href="file:///etc/passwd">in</a>' }
+  await withDesk('gate', pages, async ({ call, client }) => {
+    await call('browser_navigate', home)
+    for (const url of ['file:///etc/passwd', 'view-source:file:///etc/passwd', 'chrome://crash']) {
+      expect(await call('browser_navigate', { url })).toMatch(/^error: The browser does not open/)
+      expect(await call('browser_tabs', { action: 'new', url })).toMatch(/^error: The browser does not open/)
+    }
+    await call('browser_click', { target: 'a' })
+    for (const script of [
+      'location.href = "file:///etc/passwd"',
+      'void open("view-source:file:///etc/passwd")',
+      'location.href = "chrome://version"',
+    ])
+      await call('browser_evaluate', { function: `() => { ${script} }` })
+    expect(await call('browser_evaluate', { function: '() => fetch("file:///etc/passwd").then((file) => file.text())' })).toMatch(
+      /^error: TypeError: Failed to fetch/,
+    )
+    expect(await call('browser_tabs', { action: 'list' })).toContain('- 0: (current) [Gate](http://127.0.0.1:8000/)')
+    expect(await call('browser_drop', { target: 'a', paths: ['/etc/passwd'] })).toMatch(/^error: .*outside allowed roots/)
+    await expect(client.callTool({ name: 'browser-server__browser_run_code_unsafe', arguments: { code: '' } })).rejects.toThrow(
+      'Use browser_evaluate',
+    )
+  })
+})
+
+test('a browser that is killed ends its call, and the next call has another one', { tags: ['quick'], timeout }, async () => {
+  await withDesk('killed', { 'index.html': '<title>Here</title>' }, async ({ call }) => {
+    await call('browser_navigate', home)
+    for (const [victim, message] of [
+      [/^node \S*cli\.js/, 'ended while it worked'],
+      [/^\/usr\/lib\/chromium\/(?!.*--type=)/, 'ended while it worked'],
+      [/--type=renderer/, 'The page crashed'],
+    ] as const) {
+      const waiting = call('browser_wait_for', { time: 5 })
+      await vi.waitUntil(() => commandsBelowUs(victim).length > 0, { timeout: 30_000 })
+      process.kill(commandsBelowUs(victim)[0]!, 'SIGKILL')
+      expect(await waiting).toMatch(new RegExp(`^error: .*${message}.*The next call begins with an empty page`))
+      expect(await call('browser_navigate', home)).toContain('Page Title: Here')
+    }
+  })
+  expect(commandsBelowUs(/^(?:node \S*cli\.js|\/usr\/lib\/chromium)/)).toEqual([])
 })

@@ -24,6 +24,13 @@ export function unreapedBelowUs(): string[] {
     .map((name) => read(`/proc/${name}/comm`).trim())
 }
 
+/** Processes below this one whose command line, of words between spaces, fits a pattern. */
+export function commandsBelowUs(pattern: RegExp): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && pattern.test(read(`/proc/${name}/cmdline`).replaceAll('\0', ' ')) && isOurs(Number(name)))
+    .map(Number)
+}
+
 function isOurs(pid: number): boolean {
   try {
     return childOfOurs(pid) > 0

@@ -1,4 +1,4 @@
-import type { Outward, ParserJail, SandboxTier, Shell, Workspace } from '@aworld-train/core'
+import type { Outward, ParserJail, SandboxTier, Shell, ToolImage, Workspace } from '@aworld-train/core'
 import { z } from 'zod'
 import type { LeaseBrowser } from './servers/browser/lease-browser.ts'
 
@@ -24,6 +24,8 @@ export interface ToolServer {
   /** Services and models that must be configured before its tools can work, one in each entry. */
   readonly needs: readonly ToolNeed[]
   readonly tools: readonly ServerTool[]
+  /** Tools that its program has and it does not offer, with the reason as a sentence for a model that calls one. */
+  readonly refused?: Readonly<Record<string, string>> | undefined
 }
 
 /** A service or a model without which a server's tools answer with an error. At least one of `anyOf` must be configured. */
@@ -60,6 +62,8 @@ export interface ServerToolContext {
   readonly parsers: ParserJail
   /** The configured model of a role. Rejects with a ToolError if there is none. */
   model(role: ModelRole): Promise<ToolModel>
+  /** Keeps a picture beside the answer. It is for people: a policy reads the text, which names its file. */
+  show(image: ToolImage): void
   /** Aborts when the caller cancels, the lease ends or the time of the call is over. */
   readonly signal: AbortSignal
 }

@@ -42,6 +42,8 @@ export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): 
       if (!offered) {
         const names = caller.tools.map(({ listing }) => listing.name)
         const name = params.name.slice(0, 200)
+        const refusal = refusalOf(name, caller)
+        if (refusal !== undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, refusal)
         throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool "${name}".${didYouMean(name, names)}`)
       }
       const lease = caller.lease()
@@ -84,6 +86,14 @@ export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): 
     },
     close: () => handler.close(),
   }
+}
+
+/** The reason why a server does not offer a tool that its program has. */
+function refusalOf(name: string, { tools }: Caller): string | undefined {
+  const server = tools.find(({ server }) => name.startsWith(`${server.name}__`))?.server
+  const reasons = server?.refused ?? {}
+  const tool = name.slice((server?.name.length ?? 0) + 2)
+  return Object.hasOwn(reasons, tool) ? reasons[tool] : undefined
 }
 
 function callKey({ auth, session }: Caller, id: string | number): string {

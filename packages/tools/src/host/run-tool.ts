@@ -1,4 +1,4 @@
-import { type Outward, orAborted, type ParserJail, type SandboxTier, ToolError, TrainError } from '@aworld-train/core'
+import { type Outward, orAborted, type ParserJail, type SandboxTier, ToolError, type ToolImage, TrainError } from '@aworld-train/core'
 import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Lease } from '../leases/lease.ts'
 import type { Browsers } from '../servers/browser/browsers.ts'
@@ -54,6 +54,7 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
   const release = lease.use()
   try {
     const workspace = await orAborted(lease.workspace(), either)
+    const images: ToolImage[] = []
     const context: ServerToolContext = {
       workspace,
       tier: world.tier,
@@ -62,11 +63,16 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
       outward: world.outward,
       parsers: parsersOf(lease, world.parsers),
       model: (role) => openToolModel(role, world.models[role] ?? null, world.outward, either),
+      show: (image) => void images.push(image),
       signal: either,
     }
     const output = await orAborted(offered.tool.call(parsed.data, context), either)
     const texts = [offered.tool.toText(output), ...ignoredArguments(offered, input)]
-    return { content: texts.map((text) => ({ type: 'text', text })), structuredContent: output }
+    const content = [
+      ...texts.map((text) => ({ type: 'text' as const, text })),
+      ...images.map((image) => ({ type: 'image' as const, ...image })),
+    ]
+    return { content, structuredContent: output }
   } catch (error) {
     if (lease.ended) throw toProtocolError(lease.ended)
     signal.throwIfAborted()

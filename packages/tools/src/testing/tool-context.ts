@@ -22,6 +22,7 @@ export async function openToolContext(overrides: Partial<ServerToolContext> = {}
     outward: noOutward,
     parsers: noParsers,
     model: async (role) => Promise.reject(new ToolError(`There is no model for "${role}".`)),
+    show: () => {},
     signal,
     ...overrides,
     close: () => sandbox.close(),

@@ -30,6 +30,7 @@ export function browserConfig(egress: BrowserEgress | null): string {
     // Code of Playwright and tools that pages register are of no use to an agent.
     codegen: 'none',
     webmcp: false,
+    console: { level: 'none' },
     // Pictures are read from their files.
     imageResponses: 'omit',
     timeouts: { navigation: navigationTimeoutMs, idle: 0 },

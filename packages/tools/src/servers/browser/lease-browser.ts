@@ -3,17 +3,16 @@ import { Client } from '@modelcontextprotocol/client'
 import { z } from 'zod'
 import { type BrowserEgress, browserConfig } from './browser-config.ts'
 import { browserProgram } from './browser-folders.ts'
+import { errorText, OutputFiles, withoutDuration } from './output-files.ts'
 import { ProgramTransport } from './program-transport.ts'
 
 /** Longest time of one call. A page that keeps the browser from answering ends with it. */
-const callTimeoutMs = 120_000
+const callTimeoutMs = 60_000
 /** Longest time until the browser's program answers for the first time, on a machine under heavy load. */
 const startTimeoutMs = 60_000
+const moveTimeoutMs = 30_000
 
-const answer = z.object({
-  content: z.array(z.object({ type: z.literal('text'), text: z.string() })).transform((parts) => parts.map(({ text }) => text).join('\n')),
-  isError: z.boolean().default(false),
-})
+const callResult = z.object({ content: z.tuple([z.object({ text: z.string() })]), isError: z.boolean().default(false) })
 
 interface OpenBrowser {
   readonly program: RunningProgram
@@ -25,6 +24,7 @@ export class LeaseBrowser {
   readonly #workspace: Workspace
   readonly #egress: () => Promise<BrowserEgress | null>
   readonly #turn = createSlots(1)
+  readonly #files = new OutputFiles()
   #open: Promise<OpenBrowser> | null = null
   /** Whether a browser has ended by itself since the last answer. */
   #hasDied = false
@@ -45,22 +45,26 @@ export class LeaseBrowser {
       const isNew = this.#hasDied
       this.#hasDied = false
       const late = AbortSignal.timeout(callTimeoutMs)
-      const either = AbortSignal.any([signal, late])
-      try {
-        const options = { signal: either, timeout: callTimeoutMs * 2 }
-        const { content, isError } = answer.parse(await client.callTool({ name, arguments: input }, options))
-        const note = isNew ? '[The browser had ended; this is another one, without its pages.]\n' : ''
-        if (isError) throw new ToolError(note + content)
-        return note + content
-      } catch (error) {
+      const { text, isError } = await ask(client, name, input, AbortSignal.any([signal, late])).catch(async (cause: unknown) => {
         signal.throwIfAborted()
-        if (error instanceof ToolError) throw error
         await program.close()
-        throw ended(late.aborted ? `did not answer within ${callTimeoutMs / 1_000} s and was ended` : 'ended while it worked')
-      }
+        throw ended(late.aborted ? `did not answer within ${callTimeoutMs / 1_000} s and was ended` : 'ended while it worked', cause)
+      })
+      if (isError) throw toToolError(text, isNew)
+      const answer = await this.#keepFiles(withoutDuration(text), signal)
+      return isNew ? `${newNote}\n${answer}` : answer
     } finally {
       this.#turn.give()
     }
+  }
+
+  /** Gives the files that an answer links names without the time. */
+  async #keepFiles(answer: string, signal: AbortSignal): Promise<string> {
+    const { text, moves } = this.#files.rename(answer)
+    const command = moves.map(({ from, to }) => `mv -fT '${from}' '${to}'`).join(' && ')
+    if (moves.length === 0) return text
+    const { exitCode } = await this.#workspace.run({ command: ['bash', '-c', command], timeoutMs: moveTimeoutMs }, signal)
+    return exitCode === 0 ? text : answer
   }
 
   async #start(signal: AbortSignal): Promise<OpenBrowser> {
@@ -92,7 +96,31 @@ export class LeaseBrowser {
   }
 }
 
-const ended = (what: string) => new ToolError(`The browser ${what}; its pages are gone. The next call starts another one.`)
+/** Chromium shows a page of its own after an error, and the next navigation may meet it. */
+const errorPage = 'is interrupted by another navigation to "chrome-error:'
+
+async function ask(client: Client, name: string, input: Readonly<Record<string, unknown>>, signal: AbortSignal) {
+  for (let again = true; ; again = false) {
+    // The signal says when it is late.
+    const result = await client.callTool({ name, arguments: input }, { signal, timeout: callTimeoutMs * 2 })
+    const { content, isError } = callResult.parse(result)
+    const [{ text }] = content
+    if (!(again && isError && text.includes(errorPage))) return { text, isError }
+  }
+}
+
+const newNote = '[The browser had ended; this is another one, without its pages.]'
+const nextIsEmpty = 'The next call begins with an empty page.'
+
+const ended = (what: string, cause?: unknown) => new ToolError(`The browser ${what}; its pages are gone. ${nextIsEmpty}`, { cause })
+
+/** The error for what Playwright refuses, and for a page or a browser that ended in the middle of the call. */
+function toToolError(answer: string, isNew: boolean): ToolError {
+  if (/\bNo open pages available|\bhas been closed\b/.test(answer)) return ended('or its page ended while it worked')
+  if (/\bTarget crashed\b/.test(answer))
+    return new ToolError(`The page crashed, for instance because it took more memory than the workspace has. ${nextIsEmpty}`)
+  return new ToolError(isNew ? `${newNote}\n${errorText(answer)}` : errorText(answer))
+}
 
 function startFailure(errors: string, cause: unknown): Error {
   if (cause instanceof TrainError) return cause
