@@ -24,6 +24,7 @@ const never = new AbortController().signal
 const noOutward: Outward = {
   fetch: () => Promise.reject(new Error('not measured')),
   service: () => Promise.reject(new Error('not measured')),
+  relay: () => ({ check: () => {}, send: () => Promise.reject(new Error('not measured')) }),
   hasService: () => false,
 }
 const parse = () => Promise.reject(new Error('not measured'))

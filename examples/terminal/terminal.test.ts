@@ -11,7 +11,8 @@ it('asks every rollout about its own file, which no other rollout sees or change
   await using stack = new AsyncDisposableStack()
   const sandbox = stack.adopt(await openSandbox({ tier: 'simulated' }), (each) => each.close())
   const parsers = { notices: [], parse: nothing, parseNative: nothing, close: async () => {} }
-  const outward = { fetch: nothing, service: nothing, hasService: () => false }
+  const relay = () => ({ check: () => {}, send: nothing })
+  const outward = { fetch: nothing, service: nothing, relay, hasService: () => false }
   const server = stack.adopt(await openEnvironmentServer({ sandbox, parsers, outward }), (each) => each.close())
   const headers = { Authorization: `Bearer ${server.connectionToken}`, MCP_SERVERS: 'terminal-server' }
   const mcpConfig: McpConfig = { mcpServers: { 'aworld-mcp': { type: 'streamable-http', url: server.url, headers } } }

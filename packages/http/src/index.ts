@@ -1,5 +1,6 @@
 export { type Cassette, openCassette } from './outward/cassette.ts'
 export { openOutward } from './outward/open-outward.ts'
+export { type OutwardEnd, OutwardError } from './outward/outward-error.ts'
 export type { OutwardCassette, OutwardOptions, OutwardService } from './outward/outward-options.ts'
 export type { RateLimits } from './outward/rate.ts'
 export { createRedact, type Redact } from './outward/redact.ts'

@@ -1,5 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { errorMessage, TrainError } from '@aworld-train/core'
+import { errorMessage, type RelayHeaders, TrainError } from '@aworld-train/core'
+import type { OutwardEnd } from './outward-error.ts'
 
 /** A third party's answer, as text. */
 export interface RecordedResponse {
@@ -10,6 +11,10 @@ export interface RecordedResponse {
   readonly encoding?: 'base64' | undefined
   /** Address that answered, if redirects led elsewhere. */
   readonly url?: string | undefined
+  /** Headers, where programs get them. */
+  readonly headers?: RelayHeaders | undefined
+  /** How an error ended, unless the other side failed. */
+  readonly end?: OutwardEnd | undefined
 }
 
 /**

@@ -1,14 +1,15 @@
 import { PassThrough, type Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createBrotliDecompress, createGunzip } from 'node:zlib'
+import type { RelayHeaders } from '@aworld-train/core'
 import { type Dispatcher, request } from 'undici'
 
 /** One request to one address, without redirects or repetition. */
 export interface Exchange {
   readonly dispatcher: Dispatcher
   readonly url: URL
-  readonly method: 'GET' | 'HEAD' | 'POST'
-  readonly headers: Readonly<Record<string, string>>
+  readonly method: string
+  readonly headers: RelayHeaders
   readonly body?: string | Uint8Array | undefined
   /** Largest accepted answer after decompression. */
   readonly maxBytes: number
@@ -18,6 +19,7 @@ export interface ExchangeAnswer {
   readonly status: number
   /** Returns a header; the first of several, empty if absent. */
   header(name: string): string
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly bytes: Buffer
 }
 
@@ -51,8 +53,8 @@ export async function exchange(
 ): Promise<ExchangeAnswer> {
   const answer = await request(url, {
     dispatcher,
-    method,
-    headers: { ...headers, 'accept-encoding': 'gzip, br' },
+    method: method as Dispatcher.HttpMethod,
+    headers: { ...headers, 'accept-encoding': 'gzip, br' } as Record<string, string | string[]>,
     body: body ?? null,
     signal,
     // The caller's signal is the time limit.
@@ -60,13 +62,14 @@ export async function exchange(
     bodyTimeout: 0,
   })
   const status = answer.statusCode
+  const { headers: answered } = answer
   const header = (name: string) => {
-    const value = answer.headers[name]
+    const value = answered[name]
     return (Array.isArray(value) ? value[0] : value) ?? ''
   }
   if (method === 'HEAD' || (isRedirect(status) && header('location') !== '')) {
     await answer.body.dump({ limit: maxRedirectBytes, signal })
-    return { status, header, bytes: Buffer.alloc(0) }
+    return { status, header, headers: answered, bytes: Buffer.alloc(0) }
   }
   const packing = header('content-encoding').trim().toLowerCase()
   const unpack = unpackers[packing]
@@ -84,5 +87,5 @@ export async function exchange(
     }
   }
   await pipeline(answer.body, unpack(), collect, { signal })
-  return { status, header, bytes: Buffer.concat(chunks) }
+  return { status, header, headers: answered, bytes: Buffer.concat(chunks) }
 }

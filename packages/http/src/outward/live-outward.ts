@@ -1,17 +1,18 @@
 import { lookup as systemLookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import { type OutwardRequest, orAborted, TrainError } from '@aworld-train/core'
+import { type OutwardRequest, orAborted, type RelayRequest, type RelayResponse, TrainError } from '@aworld-train/core'
 import { Agent, type Dispatcher } from 'undici'
 import { isUnsent, retryPauseMs, retryRules } from '../retry.ts'
 import { createByteBudget } from './byte-budget.ts'
 import { type ExchangeAnswer, exchange, isRedirect } from './exchange.ts'
 import { guardedConnector, type LookupAll } from './guarded-connector.ts'
-import { hostNotFound, isNotFound, OutwardError, type RequestWords, refusedAddress, toOutwardError } from './outward-error.ts'
+import { hostNotFound, isNotFound, OutwardError, type RequestWords, refused, refusedAddress, toOutwardError } from './outward-error.ts'
 import type { OutwardService, WebOptions } from './outward-options.ts'
 import { isPublicAddress } from './public-address.ts'
 import { createRate, type Rate, type RateLimits } from './rate.ts'
 import type { LiveAnswer } from './recorded-world.ts'
 import { createRedact } from './redact.ts'
+import { answerHeaders, requestHeaders } from './relay-headers.ts'
 
 /** A request and its destination. */
 export interface LiveRequest extends RequestWords {
@@ -31,6 +32,8 @@ export interface LiveOutward {
    * Sends the request, and repeats it if the other side is busy or cannot be reached. Rejects with an OutwardError or the signal's reason.
    */
   request(request: LiveRequest, signal: AbortSignal): Promise<LiveAnswer>
+  /** Sends the request of a program once, and leads nowhere else. Rejects as `request` does. */
+  relay(request: RelayRequest & RequestWords, signal: AbortSignal): Promise<RelayResponse>
   close(): Promise<void>
 }
 
@@ -39,6 +42,8 @@ const maxRedirects = 5
 const maxBytesUnderWay = 1_000_000_000
 const serviceRate: RateLimits = { concurrent: 16 }
 const hostRate: RateLimits = { concurrent: 8 }
+/** More than one rollout may have under way, so that a slow page of one does not hold up the others. */
+const relayRate: RateLimits = { concurrent: 64 }
 /** Statuses for a key that is wrong or used up. */
 const keyRefused: ReadonlySet<number> = new Set([401, 402, 403])
 /** Headers that public pages may get; keys and cookies are never among them. */
@@ -54,7 +59,7 @@ const triedNames = 3
 
 /** Opens the live network. Throws CONFIG_INVALID for an invalid address. */
 export function openLiveOutward(services: readonly OutwardService[], web: WebOptions, lookup: LookupAll = systemLookup): LiveOutward {
-  const { ports = [80, 443], userAgent = 'aworld-train', rate: webRate = hostRate } = web
+  const { ports = [80, 443], userAgent = 'aworld-train', rate: webRate } = web
   const mirrors = new Map(
     Object.entries(web.mirrors ?? {}).map(([origin, mirror]) => [httpUrl(origin, 'origin').origin, httpUrl(mirror, `mirror of ${origin}`)]),
   )
@@ -87,12 +92,12 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
 
   function checkAddress(url: URL): void {
     if (url.protocol !== 'http:' && url.protocol !== 'https:')
-      throw new OutwardError(`Only http and https addresses can be read, not ${url.protocol}; use another source.`, true)
+      throw refused(`Only http and https addresses can be read, not ${url.protocol}; use another source.`)
     if (url.username !== '' || url.password !== '')
-      throw new OutwardError(`The address of ${url.host} holds a user name or a password; leave them away.`, true)
+      throw refused(`The address of ${url.host} holds a user name or a password; leave them away.`)
     if (mirrors.has(url.origin)) return
     const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
-    if (!ports.includes(port)) throw new OutwardError(`Port ${port} of ${url.hostname} cannot be read, only ${ports.join(' and ')}.`, true)
+    if (!ports.includes(port)) throw refused(`Port ${port} of ${url.hostname} cannot be read, only ${ports.join(' and ')}.`)
     const host = url.hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) && !isPublicAddress(host)) throw refusedAddress(url.host)
   }
@@ -106,13 +111,17 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
       for (const [name, value] of Object.entries(service.query ?? {})) target.searchParams.set(name, value)
       return { dispatcher: trusted, url: target, headers: { 'user-agent': userAgent, ...headers, ...service.headers } }
     }
-    checkAddress(url)
     const shown = Object.fromEntries(Object.entries(headers).filter(([name]) => publicHeaders.has(name)))
+    return { ...routeOfWeb(url), headers: { 'user-agent': userAgent, ...shown } }
+  }
+
+  /** Connections and address for `url`, which is of the public web or has a mirror. */
+  function routeOfWeb(url: URL): { dispatcher: Dispatcher; url: URL } {
+    checkAddress(url)
     const mirror = mirrors.get(url.origin)
     return {
       dispatcher: mirror ? trusted : guarded,
       url: mirror ? Object.assign(new URL(mirror), { pathname: url.pathname, search: url.search }) : url,
-      headers: { 'user-agent': userAgent, ...shown },
     }
   }
 
@@ -128,20 +137,28 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
     )
   }
 
+  /** The error for a request to `url` that got no answer, unless nothing of it was sent: then `cause` itself, which may be tried again. */
+  async function failure(
+    cause: unknown,
+    url: URL,
+    words: RequestWords,
+    { isService, limit }: { readonly isService: boolean; readonly limit: AbortSignal },
+  ): Promise<unknown> {
+    const { hostname } = url
+    if (isNotFound(cause)) return hostNotFound(hostname, { isService, othersAreFound: await findsNames(hostname, limit) })
+    return isUnsent(cause) ? cause : toOutwardError(limit.aborted ? limit.reason : cause, hostname, words)
+  }
+
   /** Follows redirects. Each is checked like the first address. */
   async function follow(request: LiveRequest, signal: AbortSignal): Promise<ExchangeAnswer & { readonly url: URL }> {
     const { method, body, maxBytes, label } = request
     const limit = AbortSignal.any([signal, AbortSignal.timeout(request.timeoutMs)])
     let { url } = request
     for (let hops = 0; ; hops++) {
-      const { hostname } = url
       const answer = await exchange({ ...route(url, request), method, body, maxBytes }, limit).catch(async (cause: unknown) => {
         signal.throwIfAborted()
-        if (isNotFound(cause)) {
-          const isService = request.service !== null && url.origin === request.url.origin
-          throw hostNotFound(hostname, { isService, othersAreFound: await findsNames(hostname, limit) })
-        }
-        throw isUnsent(cause) ? cause : toOutwardError(limit.aborted ? limit.reason : cause, hostname, request)
+        const isService = request.service !== null && url.origin === request.url.origin
+        throw await failure(cause, url, request, { isService, limit })
       })
       const location = answer.header('location')
       // A posted body is not sent to another address.
@@ -157,7 +174,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
     async request(request, signal) {
       const { service, label, url } = request
       const name = service ? service.name : `web ${url.host}`
-      const limits = service ? (service.rate ?? serviceRate) : webRate
+      const limits = service ? (service.rate ?? serviceRate) : (webRate ?? hostRate)
       for (let tried = 0; ; tried++) {
         const answer = await withRate(name, limits, signal, async (rate) => {
           const sent = await memory
@@ -185,6 +202,27 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
         const response = { status, url: redact(answer.url.href), contentType: answer.header('content-type'), bytes }
         return { response, passing: retryRules.outward.statuses(status) || (service !== null && keyRefused.has(status)) }
       }
+    },
+    async relay(request, signal) {
+      const { url, method, body, maxBytes } = request
+      const headers = requestHeaders(request.headers)
+      return await withRate(`relay ${url.host}`, webRate ?? relayRate, signal, () =>
+        memory.run(
+          maxBytes,
+          async () => {
+            const limit = AbortSignal.any([signal, AbortSignal.timeout(request.timeoutMs)])
+            try {
+              const answer = await exchange({ ...routeOfWeb(url), headers, method, body, maxBytes }, limit)
+              return { status: answer.status, headers: answerHeaders(answer.headers), bytes: answer.bytes }
+            } catch (cause) {
+              signal.throwIfAborted()
+              const error = await failure(cause, url, request, { isService: false, limit })
+              throw toOutwardError(error, url.hostname, request)
+            }
+          },
+          signal,
+        ),
+      )
     },
     async close() {
       await Promise.all([guarded.destroy(), trusted.destroy()])

@@ -1,7 +1,9 @@
-import type { Outward, OutwardRequest, OutwardResponse } from '@aworld-train/core'
+import { createSlots, type Outward, type OutwardRequest, type OutwardResponse, type Relay } from '@aworld-train/core'
+import { retryRules } from '../retry.ts'
 import { openLiveOutward } from './live-outward.ts'
+import { createOccurrences } from './occurrences.ts'
 import { OutwardError, tooLarge } from './outward-error.ts'
-import { outwardKey } from './outward-key.ts'
+import { outwardKey, relayKey } from './outward-key.ts'
 import type { OutwardOptions, OutwardService } from './outward-options.ts'
 import { openRecordedWorld } from './recorded-world.ts'
 
@@ -12,6 +14,8 @@ export interface OpenOutward extends Outward {
 
 const defaultMaxBytes = 10_000_000
 const defaultTimeoutMs = 20_000
+/** Most requests that the programs of one rollout have under way. */
+const relaysAtOnce = 12
 
 /** A request, under its name in the recorded world. */
 interface Subject {
@@ -56,7 +60,49 @@ export async function openOutward({ services, web = {}, cassette }: OutwardOptio
     return { url, service }
   }
 
+  function openRelay(): Relay {
+    const places = createSlots(relaysAtOnce)
+    const occurrences = createOccurrences()
+    return {
+      check: live.checkAddress,
+      async send(request, caller) {
+        const { url } = request
+        live.checkAddress(url)
+        const words = { label: `${url.origin}${url.pathname}`, maxBytes: defaultMaxBytes, timeoutMs: defaultTimeoutMs }
+        const ask = (signal: AbortSignal) => live.relay({ ...request, ...words }, signal)
+        const signal = AbortSignal.any([caller, closing.signal])
+        const key = relayKey(request)
+        await places.take(signal)
+        const occurrence = occurrences.take(key)
+        const isPassing = ({ status }: { readonly status: number }) => retryRules.outward.statuses(status)
+        let isKept = false
+        try {
+          if (!world) return await ask(signal)
+          const answered = await world.answer(
+            key,
+            async (live) => {
+              const response = await ask(live)
+              const contentType = String(response.headers['content-type'] ?? '')
+              return { response: { ...response, url: '', contentType }, passing: isPassing(response) }
+            },
+            signal,
+            occurrence,
+          )
+          isKept = !isPassing(answered)
+          return { status: answered.status, headers: answered.headers ?? {}, bytes: answered.bytes }
+        } catch (error) {
+          isKept = error instanceof OutwardError && error.lasting
+          throw error
+        } finally {
+          if (!isKept) occurrences.giveBack(key, occurrence)
+          places.give()
+        }
+      },
+    }
+  }
+
   return {
+    relay: openRelay,
     async fetch(address, request, signal) {
       if (!URL.canParse(address)) throw new OutwardError(`"${address}" is no address; give one that begins with https://.`, true)
       const url = new URL(address)

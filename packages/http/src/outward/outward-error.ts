@@ -2,19 +2,27 @@ import { ToolError } from '@aworld-train/core'
 import { AnswerTooLarge, UnknownPacking } from './exchange.ts'
 import { AddressRefused } from './guarded-connector.ts'
 
+/** By whom a request ended: by the guard, by the limit of time, or by the other side. */
+export type OutwardEnd = 'refused' | 'late' | 'failed'
+
 /** The reason why there is no answer, for a model to read. */
 export class OutwardError extends ToolError {
   /** Whether asking again would end the same. Such an error is recorded like an answer, and the request is not repeated. */
   readonly lasting: boolean
+  readonly end: OutwardEnd
 
-  constructor(message: string, lasting: boolean, options?: ErrorOptions) {
+  constructor(message: string, lasting: boolean, { end = 'failed', ...options }: ErrorOptions & { readonly end?: OutwardEnd } = {}) {
     super(message, options)
     this.lasting = lasting
+    this.end = end
   }
 }
 
+/** The error for an address that is never asked. */
+export const refused = (message: string) => new OutwardError(message, true, { end: 'refused' })
+
 export const refusedAddress = (host: string) =>
-  new OutwardError(`${host} is not on the public web, and only addresses there can be read; use another source.`, true)
+  refused(`${host} is not on the public web, and only addresses there can be read; use another source.`)
 
 /** Limits of a request, and its name in messages for a model. */
 export interface RequestWords {
@@ -44,7 +52,10 @@ export function toOutwardError(cause: unknown, host: string, { label, maxBytes, 
     return error(`The answer of ${label} is packed as "${cause.message}", which cannot be unpacked; use another source.`, true)
   const { code = '', name } = cause as NodeJS.ErrnoException
   if (name === 'TimeoutError' || code === 'UND_ERR_CONNECT_TIMEOUT')
-    return error(`${label} did not answer in full within ${timeoutMs / 1000} s; try again, or use another source.`, false)
+    return new OutwardError(`${label} did not answer in full within ${timeoutMs / 1000} s; try again, or use another source.`, false, {
+      cause,
+      end: 'late',
+    })
   if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI') || code.startsWith('ERR__ERROR'))
     return error(`The answer of ${label} is damaged: it cannot be unpacked; use another source.`, true)
   if (/CERT|SELF_SIGNED|UNABLE_TO/.test(code))

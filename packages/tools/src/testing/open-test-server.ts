@@ -10,6 +10,10 @@ import { type MemorySandbox, memorySandbox } from './memory-sandbox.ts'
 export const noOutward: Outward = {
   fetch: async () => Promise.reject(new ToolError('There is no network.')),
   service: async () => Promise.reject(new ToolError('There is no service.')),
+  relay: () => ({
+    check: () => {},
+    send: async () => Promise.reject(new ToolError('There is no network.')),
+  }),
   hasService: () => false,
 }
 
