@@ -45,8 +45,18 @@ async function runAsPlainUser(files: readonly string[]): Promise<void> {
 
 test.runIf(isRoot)('jails and leases hold for a process of a plain user', { timeout: 600_000, tags: ['quick'] }, () =>
   runAsPlainUser([
-    ...ownTests(['bubblewrap', 'parsers', 'probes', 'reaped', 'killed', 'killed-server', 'killed-while-starting', 'leased-shells']),
-    ...ownTests(['loopback-ports']),
+    ...ownTests([
+      'bubblewrap',
+      'parsers',
+      'probes',
+      'reaped',
+      'killed',
+      'killed-server',
+      'killed-while-starting',
+      'leased-shells',
+      'loopback-ports',
+      'neighbours',
+    ]),
     ...ownTests(['jailed-servers']),
     ...serverTests(['terminal', 'code', 'download']),
   ]),

@@ -17,6 +17,9 @@ export function statusesOf(program: string): string[] {
     .map((name) => read(`/proc/${name}/status`))
 }
 
+/** Number of processes below this one. */
+export const countBelowUs = () => readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isOurs(Number(name))).length
+
 /** Processes below this one that have ended and that nobody has waited for. */
 export function unreapedBelowUs(): string[] {
   return readdirSync('/proc')

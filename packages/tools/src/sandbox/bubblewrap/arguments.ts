@@ -22,8 +22,8 @@ export const systemFiles = (home: string) => ({
   '/etc/hosts': '127.0.0.1 localhost\n::1 localhost\n',
 })
 
-/** Size of each jail's own /dev/shm. */
-const sharedMemoryBytes = 64 * 1024 * 1024
+/** Size of /dev/shm. */
+export const sharedMemoryBytes = 64 * 1024 * 1024
 
 /**
  * Namespaces of every kind, in which the command is process 1, so that all that it started ends with it. bubblewrap's own option to tie a
@@ -46,17 +46,14 @@ export function confinement(filterFd: number, profile: ProgramProfile = 'command
   return [profile === 'command' ? ['--disable-userns'] : [], '--cap-drop', 'ALL', '--new-session', '--seccomp', String(filterFd)].flat()
 }
 
-/** Devices that are none of the machine's. Nothing can be written beside them. */
-export const devices: readonly string[] = [
-  '--dev',
-  '/dev',
-  '--size',
-  String(sharedMemoryBytes),
-  '--tmpfs',
-  '/dev/shm',
-  '--remount-ro',
-  '/dev',
-]
+/** Devices that are none of the machine's, with these mounts. Nothing else can be written beside them. */
+const devicesWith = (...mounts: readonly string[]) => ['--dev', '/dev', ...mounts, '--remount-ro', '/dev']
+
+/** Devices of a jail that stands alone. */
+export const devices = devicesWith('--size', String(sharedMemoryBytes), '--tmpfs', '/dev/shm')
+
+/** Devices of a jail in a room. All jails of the room share its /dev/shm, so that many of them cannot hold more than one. */
+export const roomDevices = devicesWith('--bind', '/dev/shm', '/dev/shm')
 
 /** The machine's programs and libraries, and Node if the jail's user can read it. */
 export function systemFolders(nodeBinary: string | undefined): string[] {

@@ -17,8 +17,8 @@ const processesOfJails = 64
 
 /** Opens the tier of the kernel's namespaces. It leaves no process running before a workspace is asked for. */
 export async function openBubblewrapSandbox(notices: readonly string[] = [], readable: ReadableFolders = {}): Promise<Sandbox> {
-  const filters = { command: seccompFilter(process.arch), graphical: seccompFilter(process.arch, 'graphical') }
   const cgroups = findCgroups()
+  const memoryIsCounted = cgroups.controllers.has('memory')
   const nextUserId = createUserIds()
   const nodeBinary = findNodeBinary()
   const folders = Object.entries(readable).filter(([, folder]) => isReadable(folder))
@@ -32,9 +32,8 @@ export async function openBubblewrapSandbox(notices: readonly string[] = [], rea
       memoryBytes: limits.memoryBytes + 2 * limits.diskBytes,
       processes: limits.processes + processesOfJails,
     })
-    const memoryIsCounted = cgroups.controllers.has('memory')
     const profile = (name: ProgramProfile): JailProfile => ({
-      filter: filters[name],
+      filter: seccompFilter(process.arch, { memoryIsCounted, profile: name }),
       processLimits: processLimits(name === 'command' ? limits : { memoryBytes: limits.memoryBytes }, memoryIsCounted, name),
     })
     const parts = { fifos, profiles: { command: profile('command'), graphical: profile('graphical') } }
@@ -86,7 +85,7 @@ function missingLimits({ controllers }: Cgroups): string[] {
   const missing = [
     ...(controllers.has('memory')
       ? []
-      : ['Memory of a workspace is looked at ten times a second while a command runs, and not counted by the kernel']),
+      : ['Memory of a workspace is looked at ten times a second while a program of it runs, and not counted by the kernel']),
     ...(controllers.has('pids') ? [] : ['Processes are counted for each shell, not for all of a workspace together']),
   ]
   return missing.map((what) => `${what}: this process may make no control group; run it as root, or in a delegated group.`)

@@ -51,6 +51,8 @@ test('in version 1 each controller has a group of its own, below that of this pr
   cgroups.create(limits).add(42)
   const group = groupIn(pids)
   expect(readFileSync(join(memory, group, 'memory.limit_in_bytes'), 'utf8')).toBe('1000')
+  // Network buffers are no part of it there.
+  expect(readFileSync(join(memory, group, 'memory.kmem.tcp.limit_in_bytes'), 'utf8')).toBe(String(64 * 2 ** 20))
   expect(readFileSync(join(pids, group, 'pids.max'), 'utf8')).toBe('7')
   expect([memory, pids].map((path) => readFileSync(join(path, group, 'cgroup.procs'), 'utf8'))).toEqual(['42', '42'])
 })

@@ -6,6 +6,9 @@ import { namesOfDeadProcesses, ownName } from '@aworld-train/core'
 
 const prefix = 'aworld-train-sandbox-'
 
+/** Most memory of a group's network buffers. In version 1 they are not part of its memory, and their sum slows all connections of the machine. */
+const networkBufferBytes = 64 * 1024 * 1024
+
 export interface GroupLimits {
   readonly memoryBytes: number
   readonly processes: number
@@ -84,6 +87,7 @@ function bound(controller: Controller, version: 1 | 2, folder: string, { memoryB
   } else {
     write('memory.limit_in_bytes', memoryBytes)
     tryTo(() => write('memory.memsw.limit_in_bytes', memoryBytes))
+    tryTo(() => write('memory.kmem.tcp.limit_in_bytes', networkBufferBytes))
   }
 }
 

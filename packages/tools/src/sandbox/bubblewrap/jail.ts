@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ProgramProfile, ToolError } from '@aworld-train/core'
-import { confinement, devices, jailEnvironment, ownUser } from './arguments.ts'
+import { confinement, jailEnvironment, ownUser, roomDevices } from './arguments.ts'
 import type { Fifos } from './fifos.ts'
 import { childrenOf, endTree, signalTo } from './processes.ts'
 import type { Room } from './room.ts'
@@ -59,7 +59,7 @@ const jailArguments = (profile: ProgramProfile) =>
     ['--bind', '/workspace', '/workspace'],
     ['--bind', '/tmp', '/tmp'],
     ['--proc', '/proc'],
-    devices,
+    roomDevices,
     ['--chdir', '/workspace'],
     ['--', 'bash', '--norc', '--noprofile'],
   ].flat()

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { orAborted, type WorkspaceLimits } from '@aworld-train/core'
-import { jailEnvironment, ownNamespaces, systemFiles, systemFolders } from './arguments.ts'
+import { jailEnvironment, ownNamespaces, sharedMemoryBytes, systemFiles, systemFolders } from './arguments.ts'
 import type { Cgroup } from './cgroups.ts'
 import { childrenOf, endTree, signalTo } from './processes.ts'
 
@@ -33,14 +33,31 @@ export interface RoomOptions {
 const startDeadlineMs = 30_000
 const endDeadlineMs = 5000
 
+/** Most bytes of a TCP connection's buffer in each direction, if its program asks for no other size. */
+const tcpBufferBytes = 106_496
+
+/** What the kernel counts by user, and a workspace might take from others of the same user: its name in /proc/sys, and the most of a room. */
+const kernelLimits = {
+  'user/max_inotify_instances': '16',
+  'user/max_inotify_watches': '16384',
+  'user/max_fanotify_groups': '16',
+  'user/max_fanotify_marks': '16384',
+  'net/ipv4/tcp_rmem': `4096 16384 ${tcpBufferBytes}`,
+  'net/ipv4/tcp_wmem': `4096 16384 ${tcpBufferBytes}`,
+}
+
 /**
  * Runs in the room as its root and process 1, makes its mounts, and waits: the room lives until its standard input ends. Like every process
  * 1, bash also waits for processes that lost their parent. Each jail leaves one, which counts until it is waited for.
  */
 const keeper = `set -e
 echo "tmpfs /workspace tmpfs size=$1,nr_inodes=$2,mode=755
-tmpfs /tmp tmpfs size=$1,nr_inodes=$2,mode=1777" > /etc/fstab
+tmpfs /tmp tmpfs size=$1,nr_inodes=$2,mode=1777
+tmpfs /dev/shm tmpfs size=${sharedMemoryBytes},nr_inodes=$2,mode=1777" > /etc/fstab
 mount -a
+${Object.entries(kernelLimits)
+  .map(([name, most]) => `[ ! -e /proc/sys/${name} ] || echo ${most} > /proc/sys/${name}`)
+  .join('\n')}
 ${Object.entries(systemFiles('/workspace'))
   .map(([path, text]) => `printf '${text}' > ${path}`)
   .join('\n')}
@@ -104,7 +121,7 @@ function startKeeper({ userId, limits, nodeBinary, folders }: RoomOptions): Chil
     'bwrap',
     [
       ownNamespaces(0),
-      ['--cap-add', 'CAP_SYS_ADMIN'],
+      ['CAP_SYS_ADMIN', 'CAP_SYS_RESOURCE', 'CAP_NET_ADMIN'].flatMap((name) => ['--cap-add', name]),
       systemFolders(nodeBinary),
       folders.flatMap(([path, folder]) => ['--ro-bind', folder, path]),
       ['--proc', '/proc'],

@@ -53,6 +53,19 @@ const refused: Readonly<Record<string, readonly [x64: number, arm64: number | nu
   userfaultfd: [323, 282],
 }
 
+/**
+ * System calls for memory that stands without a process that maps it, which only a control group counts, and for message queues, which
+ * the kernel counts by user.
+ */
+const uncounted: Readonly<Record<string, readonly [x64: number, arm64: number]>> = {
+  memfd_create: [319, 279],
+  memfd_secret: [447, 447],
+  mq_open: [240, 180],
+  msgget: [68, 186],
+  semget: [64, 190],
+  shmget: [29, 194],
+}
+
 interface Architecture {
   /** The kernel's name of the architecture in a filter (`AUDIT_ARCH_…`). */
   readonly audit: number
@@ -60,16 +73,35 @@ interface Architecture {
   readonly clone: number
   readonly clone3: number
   readonly ioctl: number
+  readonly setsockopt: number
   /** Numbers from here on call the same system in another way: x32 on x64. */
   readonly foreignFrom: number | null
-  /** Place of its numbers in `refused`. */
+  /** Place of its numbers in the tables above. */
   readonly column: 0 | 1
 }
 
 /** Architectures that have a filter, as Node names them. */
 export const architectures: Readonly<Record<string, Architecture>> = {
-  x64: { audit: 0xc000003e, socket: 41, clone: 56, clone3: 435, ioctl: 16, foreignFrom: 0x4000_0000, column: 0 },
-  arm64: { audit: 0xc00000b7, socket: 198, clone: 220, clone3: 435, ioctl: 29, foreignFrom: null, column: 1 },
+  x64: {
+    audit: 0xc000003e,
+    socket: 41,
+    clone: 56,
+    clone3: 435,
+    ioctl: 16,
+    setsockopt: 54,
+    foreignFrom: 0x4000_0000,
+    column: 0,
+  },
+  arm64: {
+    audit: 0xc00000b7,
+    socket: 198,
+    clone: 220,
+    clone3: 435,
+    ioctl: 29,
+    setsockopt: 208,
+    foreignFrom: null,
+    column: 1,
+  },
 }
 
 const AF_UNIX = 1
@@ -81,6 +113,9 @@ const ownSandbox = ['chroot', 'unshare']
 const newNamespaces = 0x7e02_0000
 /** TIOCSTI types into a terminal, TIOCLINUX pastes into a console. */
 const refusedIoctls = [0x5412, 0x541c]
+const socketLevel = 1
+/** SO_SNDBUF and SO_RCVBUF. */
+const bufferSizes = [7, 8]
 
 const EPERM = 1
 const ENOSYS = 38
@@ -104,16 +139,26 @@ const equal = (value: number, whenTrue: number, whenFalse: number): Instruction 
 const atLeast = (value: number, whenTrue: number, whenFalse: number): Instruction => [0x35, whenTrue, whenFalse, value]
 const anyBit = (mask: number, whenTrue: number, whenFalse: number): Instruction => [0x45, whenTrue, whenFalse, mask]
 
-/** The filter that bubblewrap's `--seccomp` loads, for an architecture as Node names it. */
-export function seccompFilter(name: string, profile: ProgramProfile = 'command'): Buffer {
+export interface SeccompOptions {
+  /** Whether a control group counts the memory of the jail. */
+  readonly memoryIsCounted: boolean
+  /** Default: `command`. */
+  readonly profile?: ProgramProfile | undefined
+}
+
+/**
+ * The filter that bubblewrap's `--seccomp` loads, for an architecture as Node names it. Where no control group counts memory, it refuses
+ * memory that belongs to no process, and leaves the buffers of sockets at the size that the kernel gives them: a program that asks for
+ * larger ones is told yes, as by a kernel whose maximum is reached.
+ */
+export function seccompFilter(name: string, { memoryIsCounted, profile = 'command' }: SeccompOptions): Buffer {
   const architecture = architectures[name]
   if (!architecture || endianness() !== 'LE') throw new RangeError(`There is no seccomp filter for the architecture "${name}".`)
-  const { audit, socket, clone, clone3, ioctl, foreignFrom, column } = architecture
+  const { audit, socket, clone, clone3, ioctl, setsockopt, foreignFrom, column } = architecture
   const isGraphical = profile === 'graphical'
   const families = isGraphical ? [AF_UNIX, ...socketFamilies] : socketFamilies
-  const numbers = Object.entries(refused).flatMap(([call, numbers]) =>
-    isGraphical && ownSandbox.includes(call) ? [] : (numbers[column] ?? []),
-  )
+  const calls = Object.entries(memoryIsCounted ? refused : { ...refused, ...uncounted })
+  const numbers = calls.flatMap(([call, numbers]) => (isGraphical && ownSandbox.includes(call) ? [] : (numbers[column] ?? [])))
   /** Instructions that run only for one system call, and end with an answer. */
   const on = (call: number, ...body: readonly Instruction[]) => [equal(call, 0, body.length), ...body]
   return encode([
@@ -137,6 +182,17 @@ export function seccompFilter(name: string, profile: ProgramProfile = 'command')
       ...refusedIoctls.flatMap((request) => [equal(request, 0, 1), result(answer(EPERM))]),
       result(allow),
     ),
+    ...(memoryIsCounted
+      ? []
+      : on(
+          setsockopt,
+          load(argumentOffset(1)),
+          equal(socketLevel, 1, 0),
+          result(allow),
+          load(argumentOffset(2)),
+          ...bufferSizes.flatMap((option) => [equal(option, 0, 1), result(answer(0))]),
+          result(allow),
+        )),
     result(allow),
   ])
 }

@@ -26,6 +26,8 @@ import { fileError, getScript, putScript, toJailPath } from './workspace-files.t
 const programsAtOnce = 8
 /** Processes that hold the jail of a shell, and its bash. They are added to the workspace's number. */
 const processesOfShell = 4
+/** Processes below that of a jail whose bash runs nothing: bubblewrap, the first one in the jail, and bash. */
+const processesOfIdleJail = 3
 const fileTimeoutMs = 60_000
 /** A client's data arrives as fast as the client sends it. The server limits the time of a request to 300 s. */
 const streamTimeoutMs = 330_000
@@ -82,7 +84,10 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
   const shells = new Set<Shell>()
   const ports = new Set<PortConnections>()
   const processes = () => [...running].flatMap((jail) => descendantsOf(jail.pid))
-  const watch = memoryIsCounted ? undefined : createMemoryWatch(processes, limits.memoryBytes)
+  const hasBackground = () => processes().length > running.size * processesOfIdleJail
+  const watch = memoryIsCounted
+    ? undefined
+    : createMemoryWatch({ processes, limitBytes: limits.memoryBytes, hasBackground, network: room.pid })
   const watched = <Value>(work: Promise<Value>) => watch?.during(work) ?? work
   let programs = 0
   let closing: Promise<void> | undefined

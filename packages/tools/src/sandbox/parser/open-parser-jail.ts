@@ -30,7 +30,7 @@ export async function openParserJail({ isolation = 'auto', limits: overrides }: 
   const probe = isolation === 'node' ? 'it was not asked for.' : await probeBubblewrap()
   if (isolation === 'bubblewrap' && probe !== null) throw new Error(`Parsers cannot run in bubblewrap: ${probe}`)
   const command: ParserCommand = probe === null ? bubblewrapCommand : nodeCommand
-  const filter = probe === null ? seccompFilter(process.arch) : undefined
+  const filter = probe === null ? parserFilter() : undefined
   const closing = new AbortController()
   const running = new Set<Promise<unknown>>()
   const places = createSlots(Math.max(2, availableParallelism()))
@@ -86,12 +86,15 @@ function noticesOf(probe: string | null): string[] {
 
 const probeModule = new URL(import.meta.url.endsWith('.ts') ? './probe-parser.ts' : './probe-parser.js', import.meta.url)
 
+/** No control group counts the memory of a parser. */
+const parserFilter = () => seccompFilter(process.arch, { memoryIsCounted: false })
+
 /** The reason why a parser cannot run in bubblewrap here; null if it can. */
 async function probeBubblewrap(): Promise<string | null> {
   if (process.platform !== 'linux') return 'it is for Linux.'
   try {
     const command = bubblewrapCommand({ readable: readableFor(probeModule, false), heapMb: 64, module: probeModule.href, isNative: false })
-    const input = { options: null, bytes: new Uint8Array(), filter: seccompFilter(process.arch), isNative: false }
+    const input = { options: null, bytes: new Uint8Array(), filter: parserFilter(), isNative: false }
     await runParser(command, input, defaultLimits, AbortSignal.timeout(30_000))
     return null
   } catch (error) {

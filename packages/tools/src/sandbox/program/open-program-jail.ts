@@ -41,9 +41,9 @@ const files = Object.entries(systemFiles('/tmp'))
 export async function openProgramJail(): Promise<ProgramJail> {
   const probe = await probeBubblewrap()
   if (!probe.ok) throw new TrainError('SANDBOX_UNAVAILABLE', probe.reason)
-  const filter = seccompFilter(process.arch)
   const cgroups = findCgroups()
   const memoryIsCounted = cgroups.controllers.has('memory')
+  const filter = seccompFilter(process.arch, { memoryIsCounted })
   const limits = `${processLimits({ memoryBytes }, memoryIsCounted)}ulimit -f ${diskBytes / 512}; `
   const nextUserId = createUserIds()
   const nodeBinary = findNodeBinary()
@@ -120,7 +120,7 @@ export async function openProgramJail(): Promise<ProgramJail> {
       if (child.pid === undefined) return child
       tieLifeline(child, lifelineFd)
       cgroup.add(child.pid)
-      if (!memoryIsCounted) void createMemoryWatch(() => descendantsOf(child.pid!), memoryBytes).during(ended)
+      if (!memoryIsCounted) void createMemoryWatch({ processes: () => descendantsOf(child.pid!), limitBytes: memoryBytes }).during(ended)
       if (directory !== null)
         void fillsFolder(directory, diskBytes, over.signal).then((isFull) => {
           if (!isFull || over.signal.aborted) return
