@@ -5,8 +5,10 @@ import { TrainError } from '@aworld-train/core'
 /** Address and token of a running environment, for the agents of its project. Only the owner can read the file. */
 export interface EnvironmentConnection {
   readonly version: 1
-  /** `http://127.0.0.1:8000/mcp` */
+  /** `http://127.0.0.1:8000/mcp`, or the address at which agents elsewhere reach it. */
   readonly url: string
+  /** Its address on this machine, where that is another. */
+  readonly localUrl?: string | undefined
   /** Bearer token of connections. */
   readonly token: string
   /** Id of the serving process. */

@@ -8,6 +8,8 @@ import type { HttpDefinition } from './server-definition.ts'
 
 /** The lease of one attempt on an environment server. */
 export interface RemoteLease {
+  /** Address of its MCP endpoint. Where several servers share an address, it is that of the one with the lease. */
+  readonly url: URL
   /** `Authorization` of its requests. */
   authorization(): string
   readonly sandbox: LeasedSandbox
@@ -35,7 +37,7 @@ export async function openRemoteLease(
   const { name, url, headers, startTimeoutMs } = definition
   const root = new URL('/v1/leases', url)
   const within = () => AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)])
-  const send = (path: string, method: string, body?: string, abort = within()) => {
+  const send = (address: URL | string, method: string, body?: string, abort = within()) => {
     const init = {
       method,
       headers: {
@@ -45,7 +47,7 @@ export async function openRemoteLease(
       ...(body !== undefined && { body }),
       signal: abort,
     }
-    return sendPatiently(() => fetch(`${root}${path}`, init), startTimeoutMs, abort)
+    return sendPatiently(() => fetch(address, init), startTimeoutMs, abort)
   }
   const fail = (what: string, cause?: unknown): never => {
     signal.throwIfAborted()
@@ -64,7 +66,7 @@ export async function openRemoteLease(
   }
 
   const request: LeaseOpen = { version: 1, rollout, attempt, sample, task: task.id }
-  const opened = await send('', 'POST', JSON.stringify(request)).catch((cause: unknown) => fail('no lease was opened', cause))
+  const opened = await send(root, 'POST', JSON.stringify(request)).catch((cause: unknown) => fail('no lease was opened', cause))
   if (leasesNothing.has(opened.status)) {
     await opened.body?.cancel()
     return null
@@ -75,18 +77,20 @@ export async function openRemoteLease(
     return parsed.success ? parsed.data : fail('the server answered with something that is no lease; check its version')
   }
   let lease = await read(opened)
-  const path = `/${encodeURIComponent(lease.id)}`
+  const address = new URL(opened.headers.get('location') ?? `${root}/${encodeURIComponent(lease.id)}`, root)
+  if (url.protocol === 'https:' && address.protocol !== 'https:')
+    fail(`its server is at ${address.origin}, without encryption; start it with a --public-url of https`)
   let timer: NodeJS.Timeout | undefined
   const close = async () => {
     clearTimeout(timer)
     timer = undefined
-    const response = await send(path, 'DELETE', undefined, AbortSignal.timeout(closeMs)).catch(() => null)
+    const response = await send(address, 'DELETE', undefined, AbortSignal.timeout(closeMs)).catch(() => null)
     await response?.body?.cancel()
   }
   const renewLater = () => {
     timer = setTimeout(
       async () => {
-        const response = await send(path, 'GET').catch(() => null)
+        const response = await send(address, 'GET').catch(() => null)
         if (response?.ok) lease = await read(response).catch(() => lease)
         else await response?.body?.cancel()
         if (timer !== undefined && lease.expiresAt > Date.now()) renewLater()
@@ -100,7 +104,7 @@ export async function openRemoteLease(
     const put = (file: string, bytes: Buffer) => check(`the file ${file} was not taken`, sendFile(file, bytes))
     // `fetch` copies a body before it sends it. For 10 MB that takes longer than sending and writing the file.
     const sendFile = async (file: string, bytes: Buffer) => {
-      const url = `${root}${path}/files/${file.split('/').map(encodeURIComponent).join('/')}`
+      const url = `${address}/files/${file.split('/').map(encodeURIComponent).join('/')}`
       const abort = within()
       const sendOnce = async () => {
         const { statusCode, headers: answered, body } = await undiciRequest(url, { method: 'PUT', headers, body: bytes, signal: abort })
@@ -121,7 +125,7 @@ export async function openRemoteLease(
     for (const command of task.setup?.commands ?? [])
       await check(
         `the command ${JSON.stringify(command)} of its set-up failed`,
-        send(`${path}/commands`, 'POST', JSON.stringify({ command })),
+        send(`${address}/commands`, 'POST', JSON.stringify({ command })),
       )
   } catch (error) {
     await close()
@@ -129,6 +133,7 @@ export async function openRemoteLease(
   }
   renewLater()
   return {
+    url: address.origin === url.origin ? url : new URL(lease.url),
     sandbox: { url: url.href, tier: lease.tier, notices: lease.notices },
     authorization: () => `Bearer ${lease.token}`,
     close,

@@ -52,12 +52,16 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     remotes.set(href, remote)
     return remote
   }
-  const place = async (definition: ServerDefinition, agent: string, signal: AbortSignal) => ({
-    authorization: (await leaseRemotely(definition, signal))?.authorization,
-    directory: definition.kind === 'stdio' ? makeDirectory() : options.baseDirectory,
-    // Remote servers keep their state under this id, which AWorld's servers read too.
-    identity: { SESSION_ID: encodeURIComponent(`${request.rollout}.${request.attempt}.${agent}`) },
-  })
+  const openAlone = async (definition: ServerDefinition, agent: string, signal: AbortSignal) => {
+    const remote = await leaseRemotely(definition, signal)
+    const place = {
+      authorization: remote?.authorization,
+      directory: definition.kind === 'stdio' ? makeDirectory() : options.baseDirectory,
+      // Remote servers keep their state under this id, which AWorld's servers read too.
+      identity: { SESSION_ID: encodeURIComponent(`${request.rollout}.${request.attempt}.${agent}`) },
+    }
+    return await pool.open(remote && definition.kind !== 'stdio' ? { ...definition, url: remote.url } : definition, place, signal)
+  }
   const slotKey = ({ kind, identity }: ServerDefinition, agent: string) => (kind === 'stdio' ? identity : `${identity}\n${agent}`)
 
   async function openSlots(selected: readonly SelectedServer[], agent: string, signal: AbortSignal): Promise<ServerSlot[]> {
@@ -83,7 +87,7 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     const openSlot = async (key: string, definition: ServerDefinition, together: AbortSignal): Promise<void> => {
       const connect = async () => {
         const ready = isFirst && definition.kind === 'stdio' ? (await takeKit(together)).connections.get(definition.identity) : undefined
-        return ready ?? (await pool.open(definition, await place(definition, agent, together), together))
+        return ready ?? (await openAlone(definition, agent, together))
       }
       const slot = definition.stateless
         ? await sharedSlot(pool, definition, together)

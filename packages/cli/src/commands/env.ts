@@ -21,6 +21,19 @@ const write = (text: string) => void process.stdout.write(text)
 const options = z.object({
   host: z.string().default('127.0.0.1').describe('start: address to listen on; anything but loopback needs --insecure'),
   port: z.int().min(0).max(65_535).default(8000).describe('start: port to listen on, 0 for any free one'),
+  publicUrl: z
+    .string()
+    .optional()
+    .describe('start: address at which agents reach this server, such as https://tools.example.com/mcp (default: where it listens)'),
+  sharedUrl: z
+    .string()
+    .optional()
+    .describe('start: address of several servers with one signing key; a connection token opens all of them, a lease is on one'),
+  signingKey: z
+    .string()
+    .optional()
+    .describe('start, token: file with the Ed25519 key that signs tokens, in PEM (default: one of this folder, made by the first start)'),
+  maxLeases: z.int().min(1).default(1024).describe('start: leases that may be open at once'),
   insecure: z.boolean().optional().describe('start: listen beyond loopback without encryption, on a network that is trusted'),
   ttl: z.number().min(0.01).max(3650).default(30).describe('start, token: days that the connection token lives'),
   tier: z
@@ -72,7 +85,7 @@ export const env = defineCommand({
 })
 
 async function start(options: Options, signal: AbortSignal): Promise<number> {
-  const { host, port, insecure = false, ttl, tier, keys, record, replay, miss } = options
+  const { host, port, publicUrl, sharedUrl, signingKey, maxLeases, insecure = false, ttl, tier, keys, record, replay, miss } = options
   if (record !== undefined && replay !== undefined)
     throw new TrainError('CONFIG_INVALID', 'Give --record or --replay, not both: a recording goes on where it ended by itself.')
   if (miss !== undefined && replay === undefined)
@@ -99,6 +112,10 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
     files,
     host,
     port,
+    publicUrl,
+    sharedUrl,
+    keyFile: signingKey,
+    maxLeases,
     insecure,
     connectionTtlMs: ttl * dayMs,
     tier,
@@ -138,13 +155,13 @@ async function showStatus(): Promise<number> {
   return status ? exitCodes.done : exitCodes.failed
 }
 
-async function printToken({ ttl }: Options): Promise<number> {
+async function printToken({ ttl, signingKey }: Options): Promise<number> {
   const files = environmentFiles('.')
   const running = await findRunning(files)
   if (!running)
     throw new TrainError('ENVIRONMENT_START_FAILED', `No environment runs here; "${typedCommand(['env', 'start'])}" starts one.`)
   const { mintConnectionToken } = await import('@aworld-train/tools')
-  write(`${await mintConnectionToken(files.key, running.connection.url, ttl * dayMs)}\n`)
+  write(`${await mintConnectionToken(signingKey ?? files.key, running.connection.url, ttl * dayMs)}\n`)
   return exitCodes.done
 }
 

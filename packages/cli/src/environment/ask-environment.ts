@@ -28,8 +28,8 @@ export async function findRunning(files: EnvironmentFiles): Promise<RunningEnvir
 /** The status of an environment by its own account; `null` if it does not answer. */
 export const askStatus = (connection: EnvironmentConnection): Promise<EnvironmentStatus | null> => fetchStatus(connection).catch(() => null)
 
-async function fetchStatus({ url, token }: EnvironmentConnection): Promise<EnvironmentStatus> {
-  const response = await fetch(new URL('/v1/status', url), {
+async function fetchStatus({ url, localUrl = url, token }: EnvironmentConnection): Promise<EnvironmentStatus> {
+  const response = await fetch(new URL('/v1/status', localUrl), {
     headers: { authorization: `Bearer ${token}` },
     signal: AbortSignal.timeout(answerMs),
   })

@@ -23,6 +23,13 @@ export interface ServeEnvironmentOptions {
   readonly host: string
   readonly port: number
   readonly insecure: boolean
+  /** Address at which agents reach this server. Default: the one that it listens at. */
+  readonly publicUrl?: string | undefined
+  /** Address of several servers with the same key, for connections. Default: `publicUrl`. */
+  readonly sharedUrl?: string | undefined
+  /** File with the key for signing tokens. Default: that of `files`. */
+  readonly keyFile?: string | undefined
+  readonly maxLeases?: number | undefined
   /** Lifetime of the connection token. */
   readonly connectionTtlMs: number
   readonly tier: SandboxTier | 'auto'
@@ -43,7 +50,7 @@ export interface ServedEnvironment {
 
 /** Wires sandbox, outward calls and tool servers, and writes the connection for the agents of the project. */
 export async function serveEnvironment(options: ServeEnvironmentOptions): Promise<ServedEnvironment> {
-  const { files, keys, tier, cassette, ...listening } = options
+  const { files, keys, tier, cassette, keyFile = files.key, ...listening } = options
   await using stack = new AsyncDisposableStack()
   const file = keys === undefined ? (existsSync('.env') ? resolve('.env') : null) : resolve(keys)
   const settings = readSettings({ file, variables: process.env })
@@ -63,13 +70,15 @@ export async function serveEnvironment(options: ServeEnvironmentOptions): Promis
   const notices = [...settings.notices, ...parsers.notices]
   const onError = (error: Error) => void process.stderr.write(`${error.stack ?? error.message}\n`)
   const server = stack.adopt(
-    await openEnvironmentServer({ ...listening, servers, sandbox, parsers, outward, models, keyFile: files.key, notices, onError }),
+    await openEnvironmentServer({ ...listening, servers, sandbox, parsers, outward, models, keyFile, notices, onError }),
     (each) => each.close(),
   )
   const { contain } = server
   process.on('uncaughtException', contain).on('unhandledRejection', contain)
   stack.defer(() => void process.off('uncaughtException', contain).off('unhandledRejection', contain))
-  const connection = { version: 1, url: server.url, token: server.connectionToken, pid: process.pid } as const
+  const url = options.sharedUrl ?? server.url
+  const local = url === server.localUrl ? {} : { localUrl: server.localUrl }
+  const connection = { version: 1, url, ...local, token: server.connectionToken, pid: process.pid } as const
   writeConnection(files, connection)
   stack.defer(() => removeConnection(files))
   const status = server.status()

@@ -7,6 +7,6 @@ export function connectionClaims(lifetimeMs: number): TokenClaims {
   return { subject: 'connection', id: 'connection', scopes: [leasesScope, ...toolScopes], lifetimeMs }
 }
 
-/** Makes another connection token for the server at `url` whose key is in `keyFile`. Throws as `readSigningKey` does. */
+/** Makes another connection token for `url`, the address of a server or of several, whose key is in `keyFile`. Throws as `readSigningKey` does. */
 export const mintConnectionToken = (keyFile: string, url: string, lifetimeMs: number): Promise<string> =>
   createTokens(readSigningKey(keyFile), url).mint(connectionClaims(lifetimeMs))

@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, type Stats, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { errorMessage, TrainError } from '@aworld-train/core'
 
@@ -18,7 +18,7 @@ export function readSigningKey(path: string | undefined): KeyObject {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw unusable(path, cause)
   }
   // Windows has no such permission bits.
-  if (process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0)
+  if (process.platform !== 'win32' && isReadByOthers(statSync(path)))
     throw new TrainError('CONFIG_INVALID', `Others can read the key in ${path}, and could sign tokens of their own; run "chmod 600" on it.`)
   try {
     const key = createPrivateKey(readFileSync(path))
@@ -28,6 +28,9 @@ export function readSigningKey(path: string | undefined): KeyObject {
   }
   throw unusable(path, new Error('it is of another kind'))
 }
+
+/** Another user's file, such as a mounted secret, is read by the rights of a group. */
+const isReadByOthers = ({ uid, mode }: Stats) => (mode & (uid === process.getuid?.() ? 0o077 : 0o037)) !== 0
 
 function unusable(path: string, cause: unknown): TrainError {
   const reason = errorMessage(cause)

@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -128,11 +128,21 @@ describe('the key', () => {
     await second.close()
   })
 
-  it('is refused where others can read it, or where it is none', async () => {
+  it('is refused where others can read it, more than the group of a mounted secret, or where it is none', async () => {
     const open = join(scratch, 'open.pem')
     writeFileSync(open, readFileSync(keyFile), { mode: 0o600 })
     chmodSync(open, 0o644)
     if (process.platform !== 'win32') await expect(openTestServer({ keyFile: open })).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+    // Only root may give a file away.
+    if (process.getuid?.() === 0) {
+      const mounted = join(scratch, 'mounted.pem')
+      writeFileSync(mounted, readFileSync(keyFile))
+      chownSync(mounted, 12_345, 12_345)
+      chmodSync(mounted, 0o440)
+      await (await openTestServer({ keyFile: mounted })).close()
+      chmodSync(mounted, 0o444)
+      await expect(openTestServer({ keyFile: mounted })).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+    }
     for (const text of ['', 'no key', rsa.export({ type: 'pkcs8', format: 'pem' })]) {
       const bad = join(scratch, 'bad.pem')
       writeFileSync(bad, text, { mode: 0o600 })

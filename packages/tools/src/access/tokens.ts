@@ -27,13 +27,17 @@ export interface Tokens extends OAuthTokenVerifier {
   mint(claims: TokenClaims): Promise<string>
 }
 
-/** Tokens of one server: Ed25519 signatures over claims that are valid only for `audience`, the server's URL. */
-export function createTokens(key: KeyObject, audience: string): Tokens {
+/**
+ * Tokens of one server: Ed25519 signatures over claims. A rollout's token is valid only for `audience`, the server's URL, and a connection
+ * token for `shared`, which several servers with one key may have in common.
+ */
+export function createTokens(key: KeyObject, audience: string, shared: string = audience): Tokens {
   const publicKey = createPublicKey(key)
+  const audienceOf = (scopes: readonly string[]) => (scopes.includes(leasesScope) ? shared : audience)
   const Claims = z
     .strictObject({
       iss: z.literal(issuer),
-      aud: z.literal(audience),
+      aud: z.string(),
       sub: z.string().min(1),
       jti: z.string().min(1),
       scope: z.string(),
@@ -41,12 +45,13 @@ export function createTokens(key: KeyObject, audience: string): Tokens {
       exp: z.int(),
       nbf: z.int().optional(),
     })
+    .refine(({ aud, scope }) => aud === audienceOf(scope.split(' ')))
     .refine(({ iat, exp }) => iat <= Date.now() / 1_000 + skewSeconds && exp > Date.now() / 1_000)
     .refine(({ scope, iat, exp }) => scope.split(' ').includes(leasesScope) || (exp - iat) * 1_000 <= longestLeaseMs)
 
   async function verify(token: string): Promise<AuthInfo> {
     if (token.length > longestToken) throw new Error('too long')
-    const { payload } = await jwtVerify(token, publicKey, { algorithms: ['EdDSA'], issuer, audience, clockTolerance: skewSeconds })
+    const { payload } = await jwtVerify(token, publicKey, { algorithms: ['EdDSA'], issuer, clockTolerance: skewSeconds })
     // JSON that has a claim twice could be read in two ways.
     const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()
     if (JSON.stringify(payload) !== text) throw new Error('not the JSON of what it says')
@@ -62,7 +67,7 @@ export function createTokens(key: KeyObject, audience: string): Tokens {
       return new SignJWT({ scope: scopes.join(' ') })
         .setProtectedHeader({ alg: 'EdDSA' })
         .setIssuer(issuer)
-        .setAudience(audience)
+        .setAudience(audienceOf(scopes))
         .setSubject(subject)
         .setJti(id)
         .setIssuedAt(issuedAt)

@@ -43,10 +43,12 @@ export interface EnvironmentServerOptions {
   /** Names besides those of loopback that requests may have in `Host` and pages in `Origin`. */
   readonly allowedHosts?: readonly string[] | undefined
   /**
-   * Address at which clients reach the MCP endpoint, for instance behind a proxy. Tokens are valid only for this address.
-   * Default: its own address and `/mcp`.
+   * Address at which clients reach the MCP endpoint, for instance behind a proxy. Tokens of leases are valid only for this address, and their
+   * clients go there. Default: its own address and `/mcp`, and clients stay at the address that they know.
    */
   readonly publicUrl?: string | undefined
+  /** Address that it shares with other servers of the same key. Connection tokens are valid for all of them. Default: `publicUrl`. */
+  readonly sharedUrl?: string | undefined
   /** The caller closes sandbox, parsers and outward. */
   readonly sandbox: Sandbox
   readonly parsers: ParserJail
@@ -84,6 +86,8 @@ export interface EnvironmentServerOptions {
 export interface EnvironmentServer {
   /** Address of the MCP endpoint. */
   readonly url: string
+  /** Address of the MCP endpoint for programs of this machine. */
+  readonly localUrl: string
   /** Token that may open leases, and call tools without one. */
   readonly connectionToken: string
   status(): EnvironmentStatus
@@ -124,11 +128,14 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   const { sandbox, outward, models = {}, servers = toolServers, allowedHosts = [], leaseTtlMs = longestLeaseMs / 2 } = options
   if (!(leaseTtlMs > 0 && leaseTtlMs <= longestLeaseMs))
     throw new TrainError('CONFIG_INVALID', `leaseTtlMs is ${leaseTtlMs}; give at most 3600000, an hour, and more than 0.`)
-  if (options.publicUrl !== undefined && !URL.canParse(options.publicUrl))
-    throw new TrainError(
-      'CONFIG_INVALID',
-      `publicUrl is ${JSON.stringify(options.publicUrl)}; write the whole address, such as https://tools.example.com/mcp.`,
-    )
+  for (const name of ['publicUrl', 'sharedUrl'] as const) {
+    const address = options[name]
+    if (address !== undefined && !(URL.canParse(address) && /^https?:/.test(address)))
+      throw new TrainError(
+        'CONFIG_INVALID',
+        `${name} is ${JSON.stringify(address)}; write the whole address, such as https://tools.example.com/mcp.`,
+      )
+  }
   const offer = createOffer(servers, serverAliases)
   const { onError = () => {}, callTimeoutMs = 600_000, maxBodyBytes = 4 * 2 ** 20, maxFileBytes = 64 * 2 ** 20 } = options
   const { quota = {}, maxLeases = 1_024 } = options
@@ -149,8 +156,9 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     portError: 'GATEWAY_PORT_IN_USE',
     handle: (request, response) => void answer(request, response),
   })
-  const url = options.publicUrl ?? `${listening.url}/mcp`
-  const tokens = createTokens(key, url)
+  const localUrl = `${listening.url}/mcp`
+  const url = options.publicUrl ?? localUrl
+  const tokens = createTokens(key, url, options.sharedUrl)
   const origins = [...localhostAllowedOrigins(), ...allowedHosts, new URL(url).hostname]
   const scopesOf = (names: readonly string[] | undefined): string[] => {
     const families = new Set(offer.tools(names).map(({ server }) => server.scope))
@@ -161,6 +169,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     leases,
     maxFileBytes,
     checkServers: offer.resolve,
+    locationOf: ({ id }) => (options.publicUrl === undefined ? `/v1/leases/${id}` : new URL(`v1/leases/${id}`, url).href),
     async toAnswer(lease): Promise<LeaseAnswer> {
       const { id, rollout, attempt } = lease
       lease.use()()
@@ -235,6 +244,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   reaper.unref()
   return {
     url,
+    localUrl,
     connectionToken,
     status,
     contain(thrown) {

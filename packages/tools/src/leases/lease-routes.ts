@@ -24,6 +24,9 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   ENVIRONMENT_START_FAILED: 503,
 }
 
+/** Headers of an answer that another server of the same name may answer otherwise: the client asks again by a new connection. */
+const elsewhere = { 'retry-after': '1', connection: 'close' }
+
 /** Longest request for a lease, which is small; a file may be larger. */
 const maxOpenBytes = 65_536
 
@@ -41,6 +44,8 @@ export interface LeaseRoutesOptions {
   readonly maxFileBytes: number
   /** Throws LEASE_INVALID for an unknown server. */
   readonly checkServers: (names: readonly string[]) => void
+  /** Address of a lease below `/v1/leases`, relative or whole. */
+  readonly locationOf: (lease: Lease) => string
   /** Makes the answer with a new token, and starts the time of the lease again. */
   readonly toAnswer: (lease: Lease) => Promise<LeaseAnswer>
 }
@@ -49,11 +54,12 @@ export interface LeaseRoutesOptions {
 export type LeaseRoutes = (request: IncomingMessage, response: ServerResponse, path: readonly string[]) => Promise<void>
 
 /** Serves `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, `PUT /v1/leases/{id}/files/{name}`, `POST /v1/leases/{id}/commands`. */
-export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer }: LeaseRoutesOptions): LeaseRoutes {
+export function createLeaseRoutes({ leases, maxFileBytes, checkServers, locationOf, toAnswer }: LeaseRoutesOptions): LeaseRoutes {
   async function open(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const opening = await readJson(request, response, 'LeaseOpen', LeaseOpen)
     checkServers(opening.servers ?? [])
-    sendJson(response, 200, await toAnswer(await leases.open(opening)))
+    const lease = await leases.open(opening)
+    sendJson(response, 200, await toAnswer(lease), { location: locationOf(lease) })
   }
 
   function find(id: string): Lease {
@@ -193,5 +199,8 @@ export function sendJson(response: ServerResponse, status: number, value: unknow
 export function sendError(response: ServerResponse, error: TrainError, body?: unknown): void {
   const { details, ...record } = error.toRecord()
   const status = typeof details?.['status'] === 'number' ? details['status'] : (statuses[error.code] ?? 500)
-  sendJson(response, status, body ?? { error: record }, typeof details?.['allow'] === 'string' ? { allow: details['allow'] } : {})
+  sendJson(response, status, body ?? { error: record }, {
+    ...(typeof details?.['allow'] === 'string' && { allow: details['allow'] }),
+    ...(error.code === 'LEASE_LIMIT' && elsewhere),
+  })
 }
