@@ -81,8 +81,8 @@ export interface Program {
 
 /**
  * What a program may do. `command`: as every command, no UNIX sockets, no namespaces of its own, bounded time on the processor. `graphical`,
- * for browsers and displays: UNIX sockets, namespaces for a sandbox of its own, at least 512 processes and threads and 4,096 open files
- * more than the workspace has, and no bound on its time.
+ * for browsers and displays: UNIX sockets, namespaces for a sandbox of its own, 4,096 open files, at least 512 processes and threads and
+ * 1 GiB of memory more than the workspace has, and no bound on its time.
  */
 export type ProgramProfile = 'command' | 'graphical'
 

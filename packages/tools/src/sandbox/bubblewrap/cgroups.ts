@@ -18,8 +18,8 @@ export interface GroupLimits {
 export interface Cgroup {
   /** Adds a process. Processes that it starts later belong to the group too. */
   add(pid: number): void
-  /** Raises the allowed number of processes; a negative number lowers it. */
-  allow(more: number): void
+  /** Raises the limits; negative numbers lower them. Memory that is in use stays allowed. */
+  allow(more: Partial<GroupLimits>): void
   /** Removes the group, of which every process must have ended. */
   remove(): Promise<void>
 }
@@ -57,12 +57,13 @@ export function findCgroups(membership: string = read('/proc/self/cgroup'), moun
         folders.add(folder)
         bound(controller, place.version, folder, limits)
       }
-      const pids = places.get('pids')
-      let { processes } = limits
+      let { memoryBytes, processes } = limits
       return {
         allow(more) {
-          processes += more
-          if (pids) bound('pids', pids.version, join(pids.folder, name), { ...limits, processes })
+          memoryBytes += more.memoryBytes ?? 0
+          processes += more.processes ?? 0
+          for (const [controller, { folder, version }] of places)
+            tryTo(() => bound(controller, version, join(folder, name), { memoryBytes, processes }))
         },
         add(pid) {
           for (const folder of folders) writeFileSync(join(folder, 'cgroup.procs'), String(pid))
@@ -85,6 +86,8 @@ function bound(controller: Controller, version: 1 | 2, folder: string, { memoryB
     write('memory.max', memoryBytes)
     tryTo(() => write('memory.swap.max', 0))
   } else {
+    // The limit with swap is never below the one without, so it is the first to be raised and the last to be lowered.
+    tryTo(() => write('memory.memsw.limit_in_bytes', memoryBytes))
     write('memory.limit_in_bytes', memoryBytes)
     tryTo(() => write('memory.memsw.limit_in_bytes', memoryBytes))
     tryTo(() => write('memory.kmem.tcp.limit_in_bytes', networkBufferBytes))

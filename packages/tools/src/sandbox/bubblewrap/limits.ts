@@ -16,6 +16,9 @@ const openFiles: Readonly<Record<ProgramProfile, number>> = { command: 512, grap
 /** Processes and threads that a program of the profile `graphical` may have. A page of Chromium takes some sixty. */
 export const graphicalProcesses = 1_024
 
+/** Memory that a program of the profile `graphical` may take beside that of the workspace. An empty page of Chromium takes some 360 MB. */
+export const graphicalMemoryBytes = 1024 * MiB
+
 /** Node makes this much of its address space writable for code, most of which it never touches. */
 const nodeCodeBytes = 512 * MiB
 

@@ -14,7 +14,8 @@ export interface MemoryWatch {
 
 export interface MemoryWatchOptions {
   readonly processes: () => readonly number[]
-  readonly limitBytes: number
+  /** May change while it watches. */
+  readonly limitBytes: () => number
   /** Whether processes run that no work waits for. */
   readonly hasBackground?: () => boolean
   /** A process of the network namespace whose sockets are counted too, each as if its buffers were full. */
@@ -33,7 +34,7 @@ export function createMemoryWatch({ processes, limitBytes, hasBackground = () =>
     }
     const sizes = processes().map((pid) => ({ pid, bytes: memoryOf(pid) }))
     const inSockets = network === undefined ? 0 : socketsOf(network) * socketBytes
-    let excess = sizes.reduce((sum, { bytes }) => sum + bytes, inSockets) - limitBytes
+    let excess = sizes.reduce((sum, { bytes }) => sum + bytes, inSockets) - limitBytes()
     if (excess <= 0) return
     const whole = sizes.map(({ pid, bytes }) => ({ pid, bytes: bytes + (inSockets === 0 ? 0 : openFilesOf(pid) * socketBytes) }))
     for (const { pid, bytes } of whole.sort((one, other) => other.bytes - one.bytes)) {

@@ -6,6 +6,7 @@ import {
   createWaitingLine,
   type LongProgram,
   type Program,
+  type ProgramProfile,
   type RunningProgram,
   type Shell,
   ToolError,
@@ -15,7 +16,7 @@ import {
 import { BoundedOutput } from '../bounded-output.ts'
 import { openBashShell } from './bash-shell.ts'
 import { type Jail, type JailEnd, type JailParts, startFailure, startJail } from './jail.ts'
-import { graphicalProcesses } from './limits.ts'
+import { graphicalMemoryBytes, graphicalProcesses } from './limits.ts'
 import { listenInRoom, type PortConnections, serveConnections } from './loopback-port.ts'
 import { createMemoryWatch } from './memory-watch.ts'
 import { descendantsOf } from './processes.ts'
@@ -87,9 +88,15 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
   const hasBackground = () => processes().length > running.size * processesOfIdleJail
   const watch = memoryIsCounted
     ? undefined
-    : createMemoryWatch({ processes, limitBytes: limits.memoryBytes, hasBackground, network: room.pid })
+    : createMemoryWatch({
+        processes,
+        limitBytes: () => limits.memoryBytes + graphicalPrograms * graphicalMemoryBytes,
+        hasBackground,
+        network: room.pid,
+      })
   const watched = <Value>(work: Promise<Value>) => watch?.during(work) ?? work
   let programs = 0
+  let graphicalPrograms = 0
   let closing: Promise<void> | undefined
   let dead = false
   let fault: unknown
@@ -235,7 +242,19 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
 
   /** Takes the processes of what has ended from the group, unless the workspace closes and its group goes too. */
   function leave(processes: number): void {
-    if (!closing) room.cgroup.allow(-processes)
+    if (!closing) room.cgroup.allow({ processes: -processes })
+  }
+
+  /** Makes room for a program in the limits of the group, and returns what takes it away again. */
+  function admit(profile: ProgramProfile): () => void {
+    const isGraphical = profile === 'graphical'
+    const [processes, memoryBytes] = isGraphical ? [graphicalProcesses, graphicalMemoryBytes] : [limits.processes, 0]
+    room.cgroup.allow({ processes, memoryBytes })
+    if (isGraphical) graphicalPrograms++
+    return () => {
+      if (isGraphical) graphicalPrograms--
+      if (!closing) room.cgroup.allow({ processes: -processes, memoryBytes: -memoryBytes })
+    }
   }
 
   async function startProgram({ command, profile, env = {} }: LongProgram, signal: AbortSignal): Promise<RunningProgram> {
@@ -244,14 +263,14 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     check()
     signal.throwIfAborted()
     const most = profile === 'graphical' ? graphicalProcesses : limits.processes
-    room.cgroup.allow(most)
+    const dismiss = admit(profile)
     const starting = begin(startJail({ ...room, room }, parts, profile))
     const jail = await starting.catch((error: unknown) => {
-      leave(most)
+      dismiss()
       throw error
     })
     const ended = jail.ended.then(({ exitCode, signal }) => {
-      leave(most)
+      dismiss()
       return signal ? 128 + constants.signals[signal] : exitCode
     })
     void watched(ended)
@@ -281,7 +300,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     },
     async shell(signal) {
       check()
-      room.cgroup.allow(processesOfShell)
+      room.cgroup.allow({ processes: processesOfShell })
       const opening = openBashShell({ start, died, contained, outputBytes: limits.outputBytes, processes: limits.processes }, signal)
       const shell = await opening.catch((error: unknown) => {
         leave(processesOfShell)

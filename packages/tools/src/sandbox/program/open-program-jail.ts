@@ -120,7 +120,8 @@ export async function openProgramJail(): Promise<ProgramJail> {
       if (child.pid === undefined) return child
       tieLifeline(child, lifelineFd)
       cgroup.add(child.pid)
-      if (!memoryIsCounted) void createMemoryWatch({ processes: () => descendantsOf(child.pid!), limitBytes: memoryBytes }).during(ended)
+      if (!memoryIsCounted)
+        void createMemoryWatch({ processes: () => descendantsOf(child.pid!), limitBytes: () => memoryBytes }).during(ended)
       if (directory !== null)
         void fillsFolder(directory, diskBytes, over.signal).then((isFull) => {
           if (!isFull || over.signal.aborted) return

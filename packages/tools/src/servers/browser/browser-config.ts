@@ -14,6 +14,8 @@ export interface BrowserEgress {
 
 /** How long a page may take to load, in milliseconds. */
 const navigationTimeoutMs = 30_000
+/** How long an action may take, such as a click on an element that is not there yet. It allows for a machine under heavy load. */
+const actionTimeoutMs = 10_000
 
 /**
  * Configuration of `@playwright/mcp` as JSON. Addresses of the loopback are those of the workspace itself, which the browser reaches
@@ -30,10 +32,11 @@ export function browserConfig(egress: BrowserEgress | null): string {
     // Code of Playwright and tools that pages register are of no use to an agent.
     codegen: 'none',
     webmcp: false,
+    // No level that it knows: it would keep a log with times in the workspace.
     console: { level: 'none' },
     // Pictures are read from their files.
     imageResponses: 'omit',
-    timeouts: { navigation: navigationTimeoutMs, idle: 0 },
+    timeouts: { action: actionTimeoutMs, navigation: navigationTimeoutMs, idle: 0 },
   })
 }
 

@@ -1,13 +1,54 @@
-import type { Workspace } from '@aworld-train/core'
+import { totalmem } from 'node:os'
+import { availableMemory, constrainedMemory } from 'node:process'
+import { createSlots, type Slots, ToolError, type Workspace } from '@aworld-train/core'
 import { LeaseBrowser } from './lease-browser.ts'
 
-/** The browsers of an environment server: one for each workspace whose agents use it. */
+const MiB = 2 ** 20
+/** Memory that a browser is reckoned with. One with an empty page takes some 360 MB, and each further page less. */
+const browserBytes = 512 * MiB
+/** Memory of the machine that is left to everything else. */
+const otherBytes = 1024 * MiB
+/** How long a call waits for another lease's browser to end. */
+const waitMs = 30_000
+
+export interface BrowsersOptions {
+  /** Memory that all browsers may take together, in bytes. Default: that of the machine or of its control group, but for a part. */
+  readonly memoryBytes?: number | undefined
+}
+
+/** The browsers of an environment server: one for each workspace whose agents use it, as many at a time as memory allows. */
 export class Browsers {
   readonly #ofWorkspace = new WeakMap<Workspace, LeaseBrowser>()
+  readonly #places: Slots
+
+  constructor({ memoryBytes = Math.min(totalmem(), constrainedMemory() || Number.POSITIVE_INFINITY) - otherBytes }: BrowsersOptions = {}) {
+    this.#places = createSlots(Math.max(1, Math.floor(memoryBytes / browserBytes)))
+  }
 
   of(workspace: Workspace): LeaseBrowser {
-    const browser = this.#ofWorkspace.get(workspace) ?? new LeaseBrowser(workspace, async () => null)
+    const browser =
+      this.#ofWorkspace.get(workspace) ?? new LeaseBrowser({ workspace, egress: async () => null, admit: (signal) => this.#admit(signal) })
     this.#ofWorkspace.set(workspace, browser)
     return browser
+  }
+
+  /** Takes a place for a browser, and resolves to what gives it back. Rejects with a ToolError if there is none for a while. */
+  async #admit(signal: AbortSignal): Promise<() => void> {
+    try {
+      await this.#places.take(AbortSignal.any([signal, AbortSignal.timeout(waitMs)]))
+    } catch {
+      signal.throwIfAborted()
+      throw this.#refusal()
+    }
+    if (availableMemory() >= browserBytes) return () => this.#places.give()
+    this.#places.give()
+    throw this.#refusal()
+  }
+
+  #refusal(): ToolError {
+    const free = Math.floor(availableMemory() / MiB)
+    return new ToolError(
+      `There is no memory for another browser now: ${this.#places.taken()} run, and ${free} MB are free. Try again in a minute, or go on without.`,
+    )
   }
 }

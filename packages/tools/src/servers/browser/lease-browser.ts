@@ -6,8 +6,8 @@ import { browserProgram } from './browser-folders.ts'
 import { errorText, OutputFiles, withoutDuration } from './output-files.ts'
 import { ProgramTransport } from './program-transport.ts'
 
-/** Longest time of one call. A page that keeps the browser from answering ends with it. */
-const callTimeoutMs = 60_000
+/** Longest time of one call. A page that keeps the browser from answering ends with it. It is within what clients of MCP wait for. */
+const callTimeoutMs = 50_000
 /** Longest time until the browser's program answers for the first time, on a machine under heavy load. */
 const startTimeoutMs = 60_000
 const moveTimeoutMs = 30_000
@@ -19,19 +19,24 @@ interface OpenBrowser {
   readonly client: Client
 }
 
+export interface LeaseBrowserOptions {
+  readonly workspace: Workspace
+  readonly egress: () => Promise<BrowserEgress | null>
+  /** Waits until there is memory for a browser, and resolves to what tells that it has ended. */
+  readonly admit: (signal: AbortSignal) => Promise<() => void>
+}
+
 /** The browser of a lease, in the jail of its workspace. All agents of the lease share it, and their calls come one after the other. */
 export class LeaseBrowser {
-  readonly #workspace: Workspace
-  readonly #egress: () => Promise<BrowserEgress | null>
+  readonly #options: LeaseBrowserOptions
   readonly #turn = createSlots(1)
   readonly #files = new OutputFiles()
-  #open: Promise<OpenBrowser> | null = null
+  #open: OpenBrowser | null = null
   /** Whether a browser has ended by itself since the last answer. */
   #hasDied = false
 
-  constructor(workspace: Workspace, egress: () => Promise<BrowserEgress | null>) {
-    this.#workspace = workspace
-    this.#egress = egress
+  constructor(options: LeaseBrowserOptions) {
+    this.#options = options
   }
 
   /**
@@ -41,13 +46,15 @@ export class LeaseBrowser {
   async call(name: string, input: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<string> {
     await this.#turn.take(signal)
     try {
-      const { client, program } = await this.#start(signal)
+      this.#open ??= await this.#start(signal)
+      const browser = this.#open
       const isNew = this.#hasDied
       this.#hasDied = false
       const late = AbortSignal.timeout(callTimeoutMs)
-      const { text, isError } = await ask(client, name, input, AbortSignal.any([signal, late])).catch(async (cause: unknown) => {
+      const { text, isError } = await ask(browser.client, name, input, AbortSignal.any([signal, late])).catch(async (cause: unknown) => {
         signal.throwIfAborted()
-        await program.close()
+        this.#forget(browser)
+        await browser.program.close()
         throw ended(late.aborted ? `did not answer within ${callTimeoutMs / 1_000} s and was ended` : 'ended while it worked', cause)
       })
       if (isError) throw toToolError(text, isNew)
@@ -63,23 +70,21 @@ export class LeaseBrowser {
     const { text, moves } = this.#files.rename(answer)
     const command = moves.map(({ from, to }) => `mv -fT '${from}' '${to}'`).join(' && ')
     if (moves.length === 0) return text
-    const { exitCode } = await this.#workspace.run({ command: ['bash', '-c', command], timeoutMs: moveTimeoutMs }, signal)
+    const { exitCode } = await this.#options.workspace.run({ command: ['bash', '-c', command], timeoutMs: moveTimeoutMs }, signal)
     return exitCode === 0 ? text : answer
   }
 
   async #start(signal: AbortSignal): Promise<OpenBrowser> {
-    this.#open ??= this.#begin(signal).catch((error: unknown) => {
-      this.#open = null
+    const { workspace, egress, admit } = this.#options
+    const script = 'printf %s "$0" > /tmp/browser.json; exec node "$1" --config /tmp/browser.json'
+    const command = ['bash', '-c', script, browserConfig(await egress()), browserProgram] as const
+    const dismiss = await admit(signal)
+    const never = new AbortController().signal
+    const program = await workspace.program({ command, profile: 'graphical', env: { HOME: '/tmp' } }, never).catch((error: unknown) => {
+      dismiss()
       throw error
     })
-    return await this.#open
-  }
-
-  async #begin(signal: AbortSignal): Promise<OpenBrowser> {
-    const script = 'printf %s "$0" > /tmp/browser.json; exec node "$1" --config /tmp/browser.json'
-    const command = ['bash', '-c', script, browserConfig(await this.#egress()), browserProgram] as const
-    const never = new AbortController().signal
-    const program = await this.#workspace.program({ command, profile: 'graphical', env: { HOME: '/tmp' } }, never)
+    void program.ended.then(dismiss)
     const client = new Client({ name: 'aworld-train', version: '0.1.0' })
     try {
       await orAborted(client.connect(new ProgramTransport(program)), AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)]))
@@ -88,11 +93,15 @@ export class LeaseBrowser {
       signal.throwIfAborted()
       throw startFailure(program.errors(), cause)
     }
-    void program.ended.then(() => {
-      this.#open = null
-      this.#hasDied = true
-    })
-    return { program, client }
+    const browser = { program, client }
+    void program.ended.then(() => this.#forget(browser))
+    return browser
+  }
+
+  #forget(browser: OpenBrowser): void {
+    if (this.#open !== browser) return
+    this.#open = null
+    this.#hasDied = true
   }
 }
 
