@@ -1,4 +1,7 @@
 import type { LookupAddress } from 'node:dns'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import type { LookupAll } from './guarded-connector.ts'
 import { openLiveOutward } from './live-outward.ts'
@@ -26,4 +29,20 @@ it.each([
   const error = outward.request({ ...words, url: new URL('https://gone.example/a'), service }, new AbortController().signal)
   await expect(error).rejects.toMatchObject({ name: 'ToolError', lasting, message: expect.stringContaining(message) })
   await outward.close()
+})
+
+it('ends a request of a program whose answer comes too slowly, and frees the other side', async () => {
+  const server = createServer((_, response) => {
+    response.writeHead(200).flushHeaders()
+    const timer = setInterval(() => response.write('x'), 5)
+    response.once('close', () => clearInterval(timer))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const mirrors = { 'https://slow.test': `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  const outward = openLiveOutward([], { mirrors })
+  const pending = outward.relay({ ...words, timeoutMs: 200, url: new URL('https://slow.test/') }, new AbortController().signal)
+  await expect(pending).rejects.toMatchObject({ end: 'late', lasting: false, message: expect.stringContaining('within 0.2 s') })
+  await outward.close()
+  server.close()
+  await once(server, 'close')
 })

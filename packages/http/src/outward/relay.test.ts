@@ -134,7 +134,7 @@ it('replays what each request of a rollout got in its turn, and the last answer 
   expect(requests).toHaveLength(count)
   const lines = (await readFile(path, 'utf8')).trimEnd().split('\n')
   expect(lines).toHaveLength(6)
-  expect(JSON.parse(lines[2]!).headers).toMatchObject({ 'set-cookie': ['s=1'] })
+  expect(JSON.parse(lines[2]!).headers).toMatchObject({ 'set-cookie': 's=1' })
 })
 
 it('replays bytes and a refusal as they were', async () => {

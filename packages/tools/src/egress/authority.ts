@@ -1,6 +1,6 @@
 // The library of certificates injects its parts by this.
 import 'reflect-metadata'
-import { createHash, randomBytes, webcrypto } from 'node:crypto'
+import { createHash, KeyObject, randomBytes, webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import {
@@ -51,9 +51,8 @@ export async function createAuthority(): Promise<Authority> {
     ],
   })
   const issuerId = await AuthorityKeyIdentifierExtension.create(keys.publicKey)
-  const exported = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', hostKeys.privateKey)).toString('base64')
-  const key = `-----BEGIN PRIVATE KEY-----\n${exported}\n-----END PRIVATE KEY-----\n`
-  const publicKey = Buffer.from(await webcrypto.subtle.exportKey('spki', hostKeys.publicKey))
+  const key = KeyObject.from(hostKeys.privateKey).export({ type: 'pkcs8', format: 'pem' })
+  const publicKey = KeyObject.from(hostKeys.publicKey).export({ type: 'spki', format: 'der' })
   const contexts = new Map<string, Promise<SecureContext>>()
 
   async function makeContext(host: string): Promise<SecureContext> {

@@ -90,8 +90,10 @@ export class EgressProxy {
   /** Serves a connection until it ends. */
   serve(connection: Socket): void {
     connection.on('error', () => {})
-    if (this.#open.size >= maxConnections)
-      return this.#refuse(connection, { status: 503, text: `${maxConnections} connections are open already; end some.` })
+    if (this.#open.size >= maxConnections) {
+      this.#refuse(connection, { status: 503, text: `${maxConnections} connections are open already; end some.` })
+      return
+    }
     this.#open.add(connection)
     connection.once('close', () => this.#open.delete(connection))
     connection.setTimeout(idleMs, () => connection.destroy())
@@ -117,7 +119,9 @@ export class EgressProxy {
       this.#counts.requests++
       const headers = request.headers as RelayHeaders
       const answered = await this.#relay.send({ method, url, headers, body }, gone.signal)
-      response.writeHead(answered.status, answered.headers as Record<string, string | string[]>)
+      // Without its length, bytes would come in chunks. An answer without a body has no length of its own.
+      const length = answered.bytes.length > 0 ? { 'content-length': String(answered.bytes.length) } : {}
+      response.writeHead(answered.status, { ...answered.headers, ...length } as Record<string, string | string[]>)
       response.end(answered.bytes)
     } catch (error) {
       if (gone.signal.aborted) return
@@ -186,7 +190,10 @@ export class EgressProxy {
 
   /** Writes a whole answer to a connection and ends it. */
   #refuse(socket: Duplex, { status, text, headers = {} }: Refusal): void {
-    if (!socket.writable) return void socket.destroy()
+    if (!socket.writable) {
+      socket.destroy()
+      return
+    }
     const body = `${text}\n`
     const lines = Object.entries({
       'content-type': 'text/plain; charset=utf-8',
