@@ -58,6 +58,8 @@ export interface ServerToolContext {
   shell(): Promise<Shell>
   /** The browser of the lease, started at its first use. */
   readonly browser: LeaseBrowser
+  /** The screen of the lease, for its graphical programs; `null` if it has none. `display` is as `DISPLAY` names it. */
+  desktop(): Promise<{ readonly display: string } | null>
   readonly outward: Outward
   readonly parsers: ParserJail
   /** The configured model of a role. Rejects with a ToolError if there is none. */

@@ -75,6 +75,8 @@ export interface LeasedSandbox {
   readonly tier: SandboxTier
   /** Sentences about why this tier was chosen, and which limits it does not enforce. */
   readonly notices: readonly string[]
+  /** Page that shows the desktops of its leases, if they have some. A lease is chosen by `rollout=`, the name of its rollout. */
+  readonly desktopUrl?: string | undefined
 }
 
 export interface Environment {

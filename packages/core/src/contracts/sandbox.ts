@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import type { Socket } from 'node:net'
-import type { Readable, Writable } from 'node:stream'
+import type { Duplex, Readable, Writable } from 'node:stream'
 
 /** How commands are separated from the machine: by the kernel's namespaces, or by a simulation that runs no native program. */
 export type SandboxTier = 'bubblewrap' | 'simulated'
@@ -101,6 +101,11 @@ export interface RunningProgram {
   errors(): string
   /** Resolves when it has ended, to its exit code as bash counts it. */
   readonly ended: Promise<number>
+  /**
+   * Connects to a UNIX socket that it listens on, by the socket's name in `/dev/shm`, which is the program's own. Rejects with a ToolError if
+   * there is none.
+   */
+  connect(name: string, signal: AbortSignal): Promise<Duplex>
   /** Ends it with everything that it started, and resolves when nothing of it is left. */
   close(): Promise<void>
 }

@@ -30,6 +30,8 @@ export const LeaseOpen = z.strictObject({
   /** Tool servers that the attempt may use. Default: all. */
   servers: z.array(z.string().min(1).max(128)).min(1).max(64).optional(),
   quota: LeaseQuota.optional(),
+  /** Whether it has a screen for graphical programs, such as its browser, which people can watch. Default: no. */
+  desktop: z.boolean().optional(),
 })
 export type LeaseOpen = z.infer<typeof LeaseOpen>
 
@@ -50,6 +52,8 @@ export const LeaseAnswer = z.strictObject({
   notices: z.array(z.string()),
   /** End of the token, in Unix milliseconds. A lease that nobody calls ends at the same time. */
   expiresAt: z.number(),
+  /** Page that shows its desktop, if it has one. Beyond loopback the page also needs `token=`, the token of the lease. */
+  desktopUrl: z.url().optional(),
 })
 export type LeaseAnswer = z.infer<typeof LeaseAnswer>
 
@@ -73,9 +77,14 @@ export const EnvironmentStatus = z.strictObject({
       expiresAt: z.number(),
       /** Calls under way. */
       running: z.int().min(0),
+      /** Page that shows its desktop, if it has one. */
+      desktopUrl: z.url().optional(),
     }),
   ),
   /** Counts since the server started. */
   calls: z.strictObject({ total: z.int().min(0), errors: z.int().min(0) }),
 })
 export type EnvironmentStatus = z.infer<typeof EnvironmentStatus>
+
+/** Key of a tool result's `_meta` whose value is the lease's desktop after the call, as a ToolImage. Models do not see `_meta`. */
+export const desktopFrameKey = 'aworld-train/desktop'

@@ -14,6 +14,8 @@ export interface McpServerConfig {
   readonly client_session_timeout_seconds?: number | undefined
   /** Whether it keeps nothing between calls. One process may then serve several rollouts. */
   readonly stateless?: boolean | undefined
+  /** Whether a lease of an environment server has a desktop that people can watch. */
+  readonly desktop?: boolean | undefined
   /** Runs a stdio server in a jail of bubblewrap. In addition to its own program, it can read the files and folders in `read`. */
   readonly sandbox?: boolean | { readonly read?: readonly string[] | undefined } | undefined
 }

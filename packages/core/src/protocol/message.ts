@@ -35,6 +35,8 @@ export type ToolDefinition = z.infer<typeof ToolDefinition>
 export const ToolImage = z.strictObject({
   mimeType: z.enum(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
   data: z.base64(),
+  /** Set if it is no part of the answer, but the desktop of the lease after the call. */
+  shows: z.literal('desktop').optional(),
 })
 export type ToolImage = z.infer<typeof ToolImage>
 

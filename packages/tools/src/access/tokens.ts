@@ -10,6 +10,11 @@ const longestToken = 4_096
 /** Scope for opening leases and calling tools without one. A rollout's token never has it. */
 export const leasesScope = 'leases'
 
+/** Scope for watching the desktop of a lease. */
+export const watchScope = 'desktop'
+/** Scope for using its keyboard and mouse. A rollout's token never has it. */
+export const controlScope = 'desktop-control'
+
 /** Longest life of a rollout's token. */
 export const longestLeaseMs = 3_600_000
 
@@ -18,7 +23,7 @@ export interface TokenClaims {
   readonly subject: string
   /** Id of the lease that it opens. */
   readonly id: string
-  /** Families of tools, and `leases`. */
+  /** Families of tools, `leases`, and those of desktops. */
   readonly scopes: readonly string[]
   readonly lifetimeMs: number
 }

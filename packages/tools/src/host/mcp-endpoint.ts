@@ -5,6 +5,7 @@ import { type AuthInfo, createMcpHandler, ProtocolError, ProtocolErrorCode, Serv
 import type { Lease } from '../leases/lease.ts'
 import type { OfferedTool } from './offered-tools.ts'
 import { runTool, type ToolWorld } from './run-tool.ts'
+import { withFrame } from './with-frame.ts'
 
 /** A caller, and the tools that it may call. */
 export interface Caller {
@@ -54,7 +55,7 @@ export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): 
       try {
         const signal = AbortSignal.any([mcpReq.signal, cancel.signal])
         const run = { offered, input: params.arguments, lease, session: caller.session, signal }
-        const result = await lease.work(() => runTool(run, world))
+        const result = await lease.work(async () => withFrame(await runTool(run, world), lease, signal))
         if (result.isError) calls.errors++
         return result
       } catch (error) {

@@ -21,7 +21,8 @@ import {
 } from '@modelcontextprotocol/server'
 import { connectionClaims } from '../access/connection-token.ts'
 import { readSigningKey } from '../access/signing-key.ts'
-import { createTokens, invalidToken, leasesScope, longestLeaseMs } from '../access/tokens.ts'
+import { createTokens, invalidToken, leasesScope, longestLeaseMs, watchScope } from '../access/tokens.ts'
+import { type DesktopViewer, openDesktopViewer } from '../desktop/desktop-viewer.ts'
 import { type Lease, leaseOfWork } from '../leases/lease.ts'
 import { createLeaseRoutes, sendError, sendJson } from '../leases/lease-routes.ts'
 import { createLeaseTable } from '../leases/lease-table.ts'
@@ -37,6 +38,8 @@ export interface EnvironmentServerOptions {
   readonly host?: string | undefined
   /** 0 (the default) takes any free port. */
   readonly port?: number | undefined
+  /** Port of the page that shows desktops, on the same host. It opens with the first lease that has one. Default 5901. */
+  readonly desktopPort?: number | undefined
   readonly tls?: TlsIdentity | undefined
   /** Allows plain HTTP beyond loopback. */
   readonly insecure?: boolean | undefined
@@ -164,19 +167,32 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     const families = new Set(offer.tools(names).map(({ server }) => server.scope))
     return toolScopes.filter((scope) => families.has(scope))
   }
+  let openViewer: Promise<DesktopViewer> | undefined
+  let viewer: DesktopViewer | undefined
+  /** Opens the page of desktops. A port that is taken may be free later. */
+  async function showDesktops(): Promise<void> {
+    const { host = '127.0.0.1', desktopPort: port = 5901, tls, insecure } = options
+    openViewer ??= openDesktopViewer({ host, port, tls, insecure, allowedHosts, tokens, leases })
+    viewer = await openViewer.catch((cause: unknown) => {
+      openViewer = undefined
+      throw cause
+    })
+  }
+  const pageOf = ({ id, hasDesktop }: Lease) => (viewer && hasDesktop ? { desktopUrl: viewer.pageOf(id) } : {})
   const connectionToken = await tokens.mint(connectionClaims(options.connectionTtlMs ?? 30 * dayMs))
   const routes = createLeaseRoutes({
     leases,
     maxFileBytes,
     checkServers: offer.resolve,
     locationOf: ({ id }) => (options.publicUrl === undefined ? `/v1/leases/${id}` : new URL(`v1/leases/${id}`, url).href),
+    showDesktops,
     async toAnswer(lease): Promise<LeaseAnswer> {
-      const { id, rollout, attempt } = lease
+      const { id, rollout, attempt, hasDesktop } = lease
       lease.use()()
-      const scopes = scopesOf(lease.servers && offer.resolve(lease.servers))
+      const scopes = [...scopesOf(lease.servers && offer.resolve(lease.servers)), ...(hasDesktop ? [watchScope] : [])]
       const token = await tokens.mint({ subject: `${rollout}.${attempt}`, id, scopes, lifetimeMs: leaseTtlMs })
       const { tier, notices } = sandbox
-      return { version: 1, id, url, token, tier, notices: [...notices], expiresAt: lease.expiresAt }
+      return { version: 1, id, url, token, tier, notices: [...notices], expiresAt: lease.expiresAt, ...pageOf(lease) }
     },
   })
 
@@ -227,15 +243,10 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
         tools: tools.map((tool) => tool.name),
         missing: needs.filter(({ anyOf }) => !anyOf.some((name) => outward.hasService(name))).map(({ remedy }) => remedy),
       })),
-      leases: leases.list().map(({ id, rollout, attempt, task, openedAt, expiresAt, running }) => ({
-        id,
-        rollout,
-        attempt,
-        task,
-        openedAt,
-        expiresAt,
-        running,
-      })),
+      leases: leases.list().map((lease) => {
+        const { id, rollout, attempt, task, openedAt, expiresAt, running } = lease
+        return { id, rollout, attempt, task, openedAt, expiresAt, running, ...pageOf(lease) }
+      }),
       calls: { ...endpoint.calls },
     }
   }
@@ -257,6 +268,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     async close() {
       clearInterval(reaper)
       const closed = listening.close()
+      await (await openViewer?.catch(() => null))?.close()
       await leases.close()
       await endpoint.close()
       listening.server.closeAllConnections()

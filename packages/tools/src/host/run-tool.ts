@@ -60,6 +60,7 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
       tier: world.tier,
       shell: () => lease.shell(session),
       browser: world.browsers.of(workspace),
+      desktop: () => lease.desktop(),
       outward: world.outward,
       parsers: parsersOf(lease, world.parsers),
       model: (role) => openToolModel(role, world.models[role] ?? null, world.outward, either),

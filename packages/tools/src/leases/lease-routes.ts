@@ -46,6 +46,8 @@ export interface LeaseRoutesOptions {
   readonly checkServers: (names: readonly string[]) => void
   /** Address of a lease below `/v1/leases`, relative or whole. */
   readonly locationOf: (lease: Lease) => string
+  /** Opens the page that shows desktops. Rejects if it cannot be opened. */
+  readonly showDesktops: () => Promise<void>
   /** Makes the answer with a new token, and starts the time of the lease again. */
   readonly toAnswer: (lease: Lease) => Promise<LeaseAnswer>
 }
@@ -54,10 +56,18 @@ export interface LeaseRoutesOptions {
 export type LeaseRoutes = (request: IncomingMessage, response: ServerResponse, path: readonly string[]) => Promise<void>
 
 /** Serves `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, `PUT /v1/leases/{id}/files/{name}`, `POST /v1/leases/{id}/commands`. */
-export function createLeaseRoutes({ leases, maxFileBytes, checkServers, locationOf, toAnswer }: LeaseRoutesOptions): LeaseRoutes {
+export function createLeaseRoutes({
+  leases,
+  maxFileBytes,
+  checkServers,
+  locationOf,
+  showDesktops,
+  toAnswer,
+}: LeaseRoutesOptions): LeaseRoutes {
   async function open(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const opening = await readJson(request, response, 'LeaseOpen', LeaseOpen)
     checkServers(opening.servers ?? [])
+    if (opening.desktop) await showDesktops()
     const lease = await leases.open(opening)
     sendJson(response, 200, await toAnswer(lease), { location: locationOf(lease) })
   }

@@ -8,7 +8,7 @@ import {
   toTrainError,
   type WorkspaceLimits,
 } from '@aworld-train/core'
-import { createLease, type Lease } from './lease.ts'
+import { createLease, type Lease, type LeaseOptions } from './lease.ts'
 
 export interface LeaseTableOptions {
   readonly sandbox: Sandbox
@@ -41,6 +41,8 @@ export interface LeaseTable {
   close(): Promise<void>
 }
 
+type LeaseOrigin = Pick<LeaseOptions, 'rollout' | 'attempt' | 'task' | 'servers' | 'hasDesktop'>
+
 /** Number of ended leases that are remembered, so that none is opened again. */
 const rememberedLeases = 10_000
 
@@ -56,7 +58,7 @@ export function createLeaseTable({ sandbox, quota, maxQuota, ttlMs, maxLeases, o
     if (byKey.get(key)?.lease === lease) byKey.delete(key)
   }
 
-  function add(key: string, request: string, options: Pick<Lease, 'rollout' | 'attempt' | 'task' | 'servers'>, limits: LeaseQuota): Lease {
+  function add(key: string, request: string, options: LeaseOrigin, limits: LeaseQuota): Lease {
     if (open.size >= maxLeases)
       throw new TrainError(
         'LEASE_LIMIT',
@@ -85,14 +87,20 @@ export function createLeaseTable({ sandbox, quota, maxQuota, ttlMs, maxLeases, o
   }
 
   async function begin(request: LeaseOpen, older: Lease | undefined): Promise<Lease> {
-    const { rollout, attempt, task, servers, quota: limits = {} } = request
+    const { rollout, attempt, task, servers, quota: limits = {}, desktop: hasDesktop = false } = request
     checkQuota(limits)
+    if (hasDesktop && sandbox.tier !== 'bubblewrap')
+      throw new TrainError(
+        'LEASE_INVALID',
+        `A desktop has real programs, which do not run in the tier "${sandbox.tier}" of this server; ask without "desktop", or start the server on Linux with bubblewrap.`,
+      )
     const key = rolloutKey(rollout)
     const ending = older?.end(lost(`Attempt ${attempt} of rollout "${rollout}" has begun; attempt ${older.attempt} is over.`))
-    const lease = add(key, stableStringify(request), { rollout, attempt, task, servers }, limits)
+    const lease = add(key, stableStringify(request), { rollout, attempt, task, servers, hasDesktop }, limits)
     try {
       await ending
       await lease.workspace()
+      await lease.desktop()
       return lease
     } catch (cause) {
       // The workspace was still empty, so the same attempt may open it again.

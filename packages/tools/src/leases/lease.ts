@@ -11,6 +11,7 @@ import {
   type Workspace,
   type WorkspaceLimits,
 } from '@aworld-train/core'
+import { type Desktop, openDesktop } from '../desktop/open-desktop.ts'
 
 /** Most shells of one lease. Each is a process, or a part of one. */
 const maxShells = 64
@@ -31,6 +32,8 @@ export interface LeaseOptions {
   readonly task: string | null
   /** Names of the tool servers that may be used; all if absent. */
   readonly servers?: readonly string[] | undefined
+  /** Whether it has a screen. Default: no. */
+  readonly hasDesktop?: boolean | undefined
   readonly limits: Partial<WorkspaceLimits>
   readonly sandbox: Sandbox
   readonly ttlMs: number
@@ -40,6 +43,7 @@ export interface LeaseOptions {
 
 /** Files and shells of one attempt. Each is made at its first use, and none after the lease has ended. */
 export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' | 'task' | 'servers'> {
+  readonly hasDesktop: boolean
   readonly openedAt: number
   readonly expiresAt: number
   /** Number of running calls. */
@@ -50,6 +54,8 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   /** Its places among the parsers of the server. */
   readonly parserPlaces: Slots
   workspace(): Promise<Workspace>
+  /** Its desktop, started at the first call; `null` if it has none. */
+  desktop(): Promise<Desktop | null>
   /** The shell of one agent's run. */
   shell(session: string): Promise<Shell>
   /** Begins a call and returns the function that ends it. The time of the lease begins again at both moments. */
@@ -60,7 +66,8 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   end(reason: TrainError): Promise<void>
 }
 
-export function createLease({ id, rollout, attempt, task, servers, limits, sandbox, ttlMs, onError }: LeaseOptions): Lease {
+export function createLease(options: LeaseOptions): Lease {
+  const { id, rollout, attempt, task, servers, hasDesktop = false, limits, sandbox, ttlMs, onError } = options
   const openedAt = Date.now()
   let expiresAt = openedAt + ttlMs
   let running = 0
@@ -68,6 +75,7 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
   let gone: Promise<void> | null = null
   const ending = new AbortController()
   let opened: Promise<Workspace> | null = null
+  let desktop: Promise<Desktop> | null = null
   const shells = new Map<string, Promise<Shell>>()
 
   function workspace(): Promise<Workspace> {
@@ -90,6 +98,7 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
     attempt,
     task,
     servers,
+    hasDesktop,
     openedAt,
     get expiresAt() {
       return expiresAt
@@ -103,6 +112,11 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
     signal: ending.signal,
     parserPlaces: createSlots(maxParsers),
     workspace,
+    async desktop() {
+      if (!hasDesktop) return null
+      desktop ??= workspace().then((files) => openDesktop(files, ending.signal))
+      return await desktop
+    },
     shell(session) {
       if (!shells.has(session) && shells.size >= maxShells)
         return Promise.reject(new ToolError(`${maxShells} shells are open in this workspace already; go on in one of them.`))

@@ -19,6 +19,7 @@ export async function openToolContext(overrides: Partial<ServerToolContext> = {}
     tier: sandbox.tier,
     shell: () => (shell ??= workspace.shell(signal)),
     browser: new Browsers().of(workspace),
+    desktop: async () => null,
     outward: noOutward,
     parsers: noParsers,
     model: async (role) => Promise.reject(new ToolError(`There is no model for "${role}".`)),

@@ -15,6 +15,7 @@ import {
 } from '@aworld-train/core'
 import { BoundedOutput } from '../bounded-output.ts'
 import { openBashShell } from './bash-shell.ts'
+import { connectInto } from './connect-into.ts'
 import { type Jail, type JailEnd, type JailParts, startFailure, startJail } from './jail.ts'
 import { graphicalMemoryBytes, graphicalProcesses } from './limits.ts'
 import { listenInRoom, type PortConnections, serveConnections } from './loopback-port.ts'
@@ -283,7 +284,8 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     signal.addEventListener('abort', onAbort, { once: true })
     void ended.then(() => signal.removeEventListener('abort', onAbort))
     if (!(await jail.stands)) throw startFailure(jail.errors())
-    return { stdin: jail.stdin, stdout: jail.output, errors: jail.errors, ended, close }
+    const connect = (name: string, signal: AbortSignal) => connectInto(jail.firstProcess(), name, signal)
+    return { stdin: jail.stdin, stdout: jail.output, errors: jail.errors, ended, connect, close }
   }
 
   return {
