@@ -31,6 +31,8 @@ export interface AgentToolEnvOptions {
   readonly token?: string | undefined
   /** Tool servers to ask the service for. Default: all 19. */
   readonly servers?: readonly string[] | undefined
+  /** Whether each lease has a desktop that people can watch. Default: no. */
+  readonly desktop?: boolean | undefined
   /** Variables to read from. Default: `process.env`. */
   readonly variables?: Readonly<Record<string, string | undefined>> | undefined
   /** Folder of the project. Its environment is looked for there and in the folders above. Default: the process's own. */
@@ -64,6 +66,7 @@ export function getAgentToolEnvAndServers(options: AgentToolEnvOptions = {}): Ag
         timeout: 600,
         sse_read_timeout: 600,
         client_session_timeout_seconds: 600,
+        ...(options.desktop === true && { desktop: true }),
       },
     },
   }

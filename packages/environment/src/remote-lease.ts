@@ -34,7 +34,7 @@ export async function openRemoteLease(
   baseDirectory: string,
   signal: AbortSignal,
 ): Promise<RemoteLease | null> {
-  const { name, url, headers, startTimeoutMs } = definition
+  const { name, url, headers, desktop, startTimeoutMs } = definition
   const root = new URL('/v1/leases', url)
   const within = () => AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)])
   const send = (address: URL | string, method: string, body?: string, abort = within()) => {
@@ -65,9 +65,10 @@ export async function openRemoteLease(
     return response
   }
 
-  const request: LeaseOpen = { version: 1, rollout, attempt, sample, task: task.id }
+  const request: LeaseOpen = { version: 1, rollout, attempt, sample, task: task.id, ...(desktop && { desktop }) }
   const opened = await send(root, 'POST', JSON.stringify(request)).catch((cause: unknown) => fail('no lease was opened', cause))
   if (leasesNothing.has(opened.status)) {
+    if (desktop) fail(`it leases no workspace and so no desktop: ${await errorText(opened)}`)
     await opened.body?.cancel()
     return null
   }
@@ -134,10 +135,18 @@ export async function openRemoteLease(
   renewLater()
   return {
     url: address.origin === url.origin ? url : new URL(lease.url),
-    sandbox: { url: url.href, tier: lease.tier, notices: lease.notices },
+    sandbox: { url: url.href, tier: lease.tier, notices: lease.notices, ...pageOfDesktops(lease.desktopUrl) },
     authorization: () => `Bearer ${lease.token}`,
     close,
   }
+}
+
+/** The page of a lease's desktop, without the lease. */
+function pageOfDesktops(ofLease: string | undefined): Pick<LeasedSandbox, 'desktopUrl'> {
+  if (ofLease === undefined) return {}
+  const page = new URL(ofLease)
+  page.searchParams.delete('lease')
+  return { desktopUrl: page.href }
 }
 
 /** The message of an error record, or the status and the first words of another answer. */

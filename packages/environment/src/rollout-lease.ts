@@ -37,19 +37,20 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     directory ??= pool.makeDirectory()
     return directory
   }
-  /** Leases on environment servers, by address; `null` for a server that leases nothing. */
+  /** Leases on environment servers, by address and desktop; `null` for a server that leases nothing. */
   const remotes = new Map<string, Promise<RemoteLease | null>>()
   const leaseRemotely = (definition: ServerDefinition, signal: AbortSignal): Promise<RemoteLease | null> => {
     // Only a server that mounts others by this header can be an environment server.
-    if (definition.kind !== 'streamable-http' || !hasHeader(definition, 'MCP_SERVERS')) return Promise.resolve(null)
-    const { href } = definition.url
+    if (definition.kind !== 'streamable-http' || !(definition.desktop || hasHeader(definition, 'MCP_SERVERS'))) return Promise.resolve(null)
+    const { desktop, url } = definition
     const open = async () => {
       const lease = await openRemoteLease(definition, { ...request, rollout: `${run}.${request.rollout}` }, options.baseDirectory, signal)
       if (lease) onSandbox(lease.sandbox)
       return lease
     }
-    const remote = remotes.get(href) ?? open()
-    remotes.set(href, remote)
+    const key = JSON.stringify([url.href, desktop])
+    const remote = remotes.get(key) ?? open()
+    remotes.set(key, remote)
     return remote
   }
   const openAlone = async (definition: ServerDefinition, agent: string, signal: AbortSignal) => {

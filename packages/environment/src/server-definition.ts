@@ -31,6 +31,8 @@ export interface HttpDefinition extends CommonDefinition {
   readonly kind: 'streamable-http' | 'sse'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
+  /** Whether its leases have desktops. */
+  readonly desktop: boolean
 }
 
 /** One MCP server of a configuration, checked, with its variables filled in and its paths absolute. */
@@ -50,6 +52,7 @@ const knownKeys = [
   'client_session_timeout_seconds',
   'stateless',
   'sandbox',
+  'desktop',
 ]
 /** Paths at which a jail has files of its own. */
 const ownOfJails = ['/', '/dev', '/proc', '/tmp']
@@ -108,6 +111,8 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
   if (seconds !== undefined && !(typeof seconds === 'number' && seconds > 0 && Number.isFinite(seconds))) {
     fail('"timeout" must be a positive number of seconds.')
   }
+  const { desktop = false } = config
+  if (typeof desktop !== 'boolean') fail('"desktop" must be true or false.')
   const common = {
     name,
     callTimeoutMs: seconds === undefined ? options.callTimeoutMs : seconds * 1000,
@@ -116,6 +121,7 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
     stateless: config.stateless === true,
   }
   if (kind === 'stdio') {
+    if (desktop) fail('"desktop" is for environment servers, which have a "url"; remove it.')
     if (config.command === undefined) fail('it has neither "command" nor "url"; add one of them.')
     if (config.args !== undefined && !Array.isArray(config.args)) fail('"args" must be a list of strings.')
     const program = {
@@ -135,7 +141,7 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
   const url = URL.canParse(text) ? new URL(text) : fail(`"url" is not an address: ${text}`)
   if (url.protocol !== 'http:' && url.protocol !== 'https:') fail(`"url" must begin with http:// or https://, not ${url.protocol}`)
   const headers = substituteAll(config.headers, 'headers')
-  return { ...common, kind, url, headers, identity: JSON.stringify([name, kind, url.href, headers, common]) }
+  return { ...common, kind, url, headers, desktop, identity: JSON.stringify([name, kind, url.href, headers, desktop, common]) }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { ToolImage, type ToolResult } from '@aworld-train/core'
+import { desktopFrameKey, ToolImage, type ToolResult } from '@aworld-train/core'
 import type { CallToolResult } from '@modelcontextprotocol/client'
 
 /** Code of the JSON-RPC error that stands for an answer that was not read. */
@@ -9,7 +9,7 @@ export const streamEndCode = -32_098
 
 /**
  * Turns a server's answer into what the policy reads: its texts joined by newlines, everything else named. Over the limit it is an error.
- * Its images are left out if they are together over the limit.
+ * Its images, and that of the lease's desktop, are left out if they are together over the limit.
  */
 export function toToolResult(tool: string, result: CallToolResult, maxBytes: number): ToolResult {
   const blocks = result.content ?? []
@@ -22,6 +22,8 @@ export function toToolResult(tool: string, result: CallToolResult, maxBytes: num
   const images = blocks.flatMap((block) =>
     block.type === 'image' ? (ToolImage.safeParse({ mimeType: block.mimeType, data: block.data }).data ?? []) : [],
   )
+  const frame = ToolImage.safeParse(result._meta?.[desktopFrameKey]).data
+  if (frame) images.push(frame)
   const isSmall = images.reduce((length, { data }) => length + data.length, 0) <= maxBytes
   return { content, isError: result.isError === true, ...(images.length > 0 && isSmall && { images }) }
 }
