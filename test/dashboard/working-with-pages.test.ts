@@ -23,6 +23,28 @@ afterAll(async () => {
   await live?.[Symbol.asyncDispose]()
 })
 
+it('shows the desktop after each call, and leads to the desktop of a rollout that runs', async () => {
+  const data = 'iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFElEQVR4nGP4z8DAAMIM/////w8AH+4F+7C4l8kAAAAASUVORK5CYII='
+  const returned = { content: 'clicked', isError: false, images: [{ mimeType: 'image/png' as const, data, shows: 'desktop' as const }] }
+  const desktopUrl = 'http://127.0.0.1:5901/vnc.html?autoconnect=true'
+  await using run = await writeRun({ name: 'watched', isLive: true, returned, desktopUrl })
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const watched = await watch(browser, dashboard.url, looks.light)
+  await visit(watched, `#/${run.id}/rollout/train/1/0/0`)
+  const screens = watched.page.locator('.screens li')
+  await expect.poll(() => screens.allInnerTexts()).toEqual([expect.stringMatching(/^lookup /)])
+  await screens.getByRole('button').click()
+  await expect.poll(() => watched.page.locator('.message.chosen .shot').getAttribute('alt')).toBe('the desktop after the call')
+  if (pictures) await watched.page.screenshot({ path: join(pictures, 'screens.png'), fullPage: true })
+  await check('desktop of a rollout', watched)
+  expect(await watched.page.getByRole('link', { name: 'Desktop' }).count()).toBe(0)
+  await visit(watched, `#/${run.id}/rollout/train/3/0/0`)
+  const link = watched.page.getByRole('link', { name: 'Desktop' })
+  await expect.poll(() => link.getAttribute('href')).toBe(`${desktopUrl}&rollout=train%2F3%2F0%2F0`)
+  await watched.context.close()
+  await dashboard.close()
+})
+
 it('shows images that a tool returned, and nothing else as one', async () => {
   const png = 'iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFElEQVR4nGP4z8DAAMIM/////w8AH+4F+7C4l8kAAAAASUVORK5CYII='
   const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" onload="window.harmed = 1"><script>window.harmed = 1</script></svg>')

@@ -3,6 +3,7 @@ import type { RunSummary } from '@aworld-train/core'
 import { integer, points, shellWord, visible } from './format.ts'
 import type { Group } from './groups-of.ts'
 import { hrefs } from './route.ts'
+import { WatchDesktop } from './screens.tsx'
 import { Empty, Trail } from './ui.tsx'
 
 /** Shows the known facts of a rollout whose tokens are absent. */
@@ -34,6 +35,12 @@ export function Absent({
     return (
       <Empty key="soon" title="This rollout has no tokens yet">
         They come with its first model call.
+        {row.status === 'running' && summary.desktopUrl !== null && (
+          <>
+            {' '}
+            <WatchDesktop page={summary.desktopUrl} rollout={rollout} />
+          </>
+        )}
       </Empty>
     )
   return (

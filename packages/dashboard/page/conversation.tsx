@@ -49,7 +49,7 @@ function Text({ text }: { text: string }) {
   )
 }
 
-const Shot = ({ src }: { src: string }) => <img class="shot" src={src} alt="returned by the tool" />
+const Shot = ({ src, alt = 'returned by the tool' }: { src: string; alt?: string }) => <img class="shot" src={src} alt={alt} />
 
 type Vocabulary = Readonly<Record<number, string>>
 
@@ -152,8 +152,8 @@ export function Talk({ trace, invocation, chosen, choose }: TalkProps) {
                     )}
                   </h3>
                   {message.content !== null && <Text text={message.content} />}
-                  {tool?.images?.map(({ mimeType, data }) => (
-                    <Shot key={data} src={`data:${mimeType};base64,${data}`} />
+                  {tool?.images?.map(({ mimeType, data, shows }) => (
+                    <Shot key={data} src={`data:${mimeType};base64,${data}`} {...(shows && { alt: 'the desktop after the call' })} />
                   ))}
                   {message.toolCalls?.map((call) => (
                     <div class="call" key={call.id}>

@@ -9,6 +9,7 @@ import { Samples } from './groups.tsx'
 import { partnerOf } from './groups-of.ts'
 import { lanesOf, mainInvocation } from './lanes.ts'
 import { filter, go, hrefs, route } from './route.ts'
+import { Screens, WatchDesktop } from './screens.tsx'
 import { Invocations, Timeline, TimeParts } from './timeline.tsx'
 import { Advantage, Chips, Dot, Facts, Section, useKeys } from './ui.tsx'
 import { useRollout } from './use-rollout.ts'
@@ -104,6 +105,9 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
           ['tokens', `${integer(row.sampledTokens)} sampled`],
           ...(row.attempt > 0 ? [['attempt', row.attempt + 1] as const] : []),
           ['', <a href={tokens}>Tokens</a>],
+          ...(row.status === 'running' && summary.desktopUrl !== null
+            ? [['', <WatchDesktop page={summary.desktopUrl} rollout={rollout} />] as const]
+            : []),
           ...(partner ? [['', <a href={hrefs.compare(rollout, partner)}>Compare</a>] as const] : []),
         ]}
       />
@@ -116,6 +120,7 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
           {trace.remedy !== null && <p>{trace.remedy}</p>}
         </div>
       )}
+      <Screens calls={trace.toolCalls} start={start} chosen={current?.id} choose={pick} />
       <div class="split rollout">
         <Section
           class={`timeline${invocations.length > 1 ? ' agents' : ''}`}

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   AnyReport,
+  desktopUrlOf,
   displayPath,
   type InvocationStart,
   isRecord,
@@ -168,6 +169,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
         seed: start?.seed ?? null,
         versions: run.manifest.versions,
         details: start?.details ?? {},
+        desktopUrl: desktopUrlOf(run.manifest),
         settings,
         rollouts: statuses,
         stopReasons: tally.stopReasons,

@@ -34,6 +34,12 @@ const options = z.object({
     .optional()
     .describe('start, token: file with the Ed25519 key that signs tokens, in PEM (default: one of this folder, made by the first start)'),
   maxLeases: z.int().min(1).default(1024).describe('start: leases that may be open at once'),
+  desktopPort: z
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(5901)
+    .describe('start: port of the page that shows desktops, which opens with the first lease that has one; 0 for any free one'),
   insecure: z.boolean().optional().describe('start: listen beyond loopback without encryption, on a network that is trusted'),
   ttl: z.number().min(0.01).max(3650).default(30).describe('start, token: days that the connection token lives'),
   tier: z
@@ -85,7 +91,7 @@ export const env = defineCommand({
 })
 
 async function start(options: Options, signal: AbortSignal): Promise<number> {
-  const { host, port, publicUrl, sharedUrl, signingKey, maxLeases, insecure = false, ttl, tier, keys, record, replay, miss } = options
+  const { host, port, publicUrl, sharedUrl, signingKey, maxLeases, desktopPort, insecure = false, ttl, tier, keys, record, replay, miss } = options
   if (record !== undefined && replay !== undefined)
     throw new TrainError('CONFIG_INVALID', 'Give --record or --replay, not both: a recording goes on where it ended by itself.')
   if (miss !== undefined && replay === undefined)
@@ -116,6 +122,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
     sharedUrl,
     keyFile: signingKey,
     maxLeases,
+    desktopPort,
     insecure,
     connectionTtlMs: ttl * dayMs,
     tier,

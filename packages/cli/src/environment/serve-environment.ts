@@ -22,6 +22,8 @@ export interface ServeEnvironmentOptions {
   readonly files: EnvironmentFiles
   readonly host: string
   readonly port: number
+  /** Port of the page that shows desktops. */
+  readonly desktopPort: number
   readonly insecure: boolean
   /** Address at which agents reach this server. Default: the one that it listens at. */
   readonly publicUrl?: string | undefined

@@ -11,6 +11,7 @@ export function statusText({ url, tier, notices, servers, leases, calls }: Envir
     ['sandbox', tier],
     ...notices.map((notice) => ['', notice] as const),
     ['leases', leases.length === 0 ? 'none' : `${plural(leases.length, 'lease')}, ${plural(running, 'call')} running`],
+    ...leases.flatMap(({ rollout, desktopUrl }) => (desktopUrl === undefined ? [] : [['desktop', `${desktopUrl} (${rollout})`] as const])),
     ['calls', `${calls.total}, ${plural(calls.errors, 'error')}`],
   ]
   const tools = servers.map(({ name, tools, missing }) => [name, [plural(tools.length, 'tool'), ...missing].join('; ')] as const)

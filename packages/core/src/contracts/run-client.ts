@@ -101,6 +101,8 @@ export interface RunSummary {
   readonly versions: Readonly<Record<string, string>>
   /** Facts that the run recorded at its start: policy, engine, agent. */
   readonly details: Readonly<Record<string, unknown>>
+  /** Page that shows the desktop of the rollout in `rollout=`; `null` if rollouts have none. */
+  readonly desktopUrl: string | null
   /** The configuration of the trainer, as the run keeps it. */
   readonly settings: Readonly<Record<string, unknown>>
   readonly rollouts: Readonly<Record<RunRolloutStatus, number>>

@@ -17,3 +17,19 @@ export const RunManifest = z.object({
   provenance: z.record(z.string(), z.unknown()),
 })
 export type RunManifest = z.infer<typeof RunManifest>
+
+const Sandboxes = z
+  .array(
+    z.object({
+      desktopUrl: z
+        .url({ protocol: /^https?$/ })
+        .nullable()
+        .catch(null),
+    }),
+  )
+  .catch([])
+
+/** The page that shows desktops of a run's rollouts while they run; `null` if they have none. */
+export function desktopUrlOf({ provenance }: RunManifest): string | null {
+  return Sandboxes.parse(provenance['sandboxes']).find(({ desktopUrl }) => desktopUrl !== null)?.desktopUrl ?? null
+}

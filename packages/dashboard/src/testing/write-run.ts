@@ -38,6 +38,8 @@ export interface WriteRunOptions {
   readonly hasReader?: boolean
   /** Result of the tool of the first training rollout. */
   readonly returned?: ToolResult
+  /** Page that shows desktops of its rollouts. */
+  readonly desktopUrl?: string
 }
 
 /**
@@ -51,11 +53,12 @@ export async function writeRun({
   text = 'six',
   hasReader = false,
   returned,
+  desktopUrl,
 }: WriteRunOptions = {}): Promise<WrittenRun> {
   const below = await mkdtemp(join(tmpdir(), 'aworld-train-dashboard-'))
   const id = `${name}-20270115-080000`
   const path = join(below, id)
-  const store = await openRunStore({ path, manifest: { name } })
+  const store = await openRunStore({ path, manifest: { name, provenance: { sandboxes: [{ desktopUrl }] } } })
   for (const policy of hasReader ? ['policy', 'reader'] : [''])
     await writeTinyModel({ directory: join(path, 'tokenizer', policy), template: 'unused' })
   if (hasReader) await reverseIds(join(path, 'tokenizer', 'reader', 'tokenizer.json'))
