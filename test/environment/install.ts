@@ -7,6 +7,9 @@ const programs = { bwrap: 'bubblewrap', ip: 'iproute2', '/usr/bin/python3': 'pyt
 const large = {
   ffmpeg: 'ffmpeg',
   soffice: 'libreoffice-writer-nogui libreoffice-calc-nogui libreoffice-impress-nogui',
+  Xtigervnc: 'tigervnc-standalone-server',
+  openbox: 'openbox',
+  '/usr/lib/chromium/chromium': 'chromium',
 }
 
 export default ({ config }: TestProject) => installDebian(config.tagsFilter?.includes('quick') ? programs : { ...programs, ...large })

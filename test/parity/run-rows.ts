@@ -190,9 +190,9 @@ export const commandRows: readonly ParityRow[] = [
   },
   {
     theirs: '`sh run-local.sh` (MCP on port 8000, VNC on port 5901)',
-    ours: '`sh env/run-local.sh` (MCP on port 8000)',
-    status: 'differs',
-    note: "There is no screen to watch. AWorld's own container works as it is, too.",
+    ours: '`sh env/run-local.sh` (MCP on port 8000, VNC on port 5901)',
+    status: 'works',
+    note: "Each rollout has a desktop of its own, where its environment has `desktop: true`. AWorld's own container works as it is, too.",
     check: ({ folder }) => printsConnection('run-local.sh', folder),
   },
   {
