@@ -1,9 +1,12 @@
 import { LeaseAnswer, type Sandbox } from '@aworld-train/core'
+import { openOutward } from '@aworld-train/http'
+import { modelServices, modelSettings } from '@aworld-train/tools'
 import { openSandbox } from '@aworld-train/tools/sandbox'
 import type { Client } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { browserFolders } from '../../packages/tools/src/servers/browser/browser-folders.ts'
 import { toolServers } from '../../packages/tools/src/table.ts'
+import type { ChatRequest } from '../../packages/tools/src/testing/model-context.ts'
 import {
   callTool,
   connectClient,
@@ -12,16 +15,30 @@ import {
   request,
   type TestServer,
 } from '../../packages/tools/src/testing/open-test-server.ts'
+import { json, openStandIn, type StandIn } from '../../packages/tools/src/testing/stand-in.ts'
 import { commandsBelowUs, unreapedBelowUs } from './processes.ts'
 
 let sandbox: Sandbox
 let server: TestServer
+let model: StandIn
+let outward: Awaited<ReturnType<typeof openOutward>>
+/** What the model of browser_use answers to a request. */
+let answers: (request: ChatRequest) => object = () => ({ role: 'assistant', content: 'Done.' })
 beforeAll(async () => {
   sandbox = await openSandbox({ tier: 'bubblewrap', readable: browserFolders() })
-  server = await openTestServer({ sandbox, servers: toolServers })
+  model = await openStandIn(({ body }) => json({ choices: [{ message: answers(JSON.parse(body) as ChatRequest), finish_reason: 'stop' }] }))
+  const settings = new Map([
+    ['BROWSERUSE_LLM_BASE_URL', `${model.url}/v1`],
+    ['BROWSERUSE_LLM_MODEL_NAME', 'a-model'],
+  ])
+  outward = await openOutward({ services: modelServices(settings) })
+  const models = { browseruse: modelSettings(settings, 'browseruse')! }
+  server = await openTestServer({ sandbox, servers: toolServers, outward, models })
 })
 afterAll(async () => {
   await server.close()
+  await outward.close()
+  await model.close()
   await sandbox.close()
   expect(unreapedBelowUs()).toEqual([])
 })
@@ -66,6 +83,26 @@ async function withDesk(rollout: string, pages: Readonly<Record<string, string>>
 }
 
 const home = { url: 'http://127.0.0.1:8000/' }
+
+test('a model does a task in the browser, step by step, and no more steps than it may', { tags: ['quick'], timeout }, async () => {
+  const steps = [
+    ['browser_navigate', home],
+    ['browser_snapshot', {}],
+  ] as const
+  answers = ({ messages }) => {
+    const last = messages.at(-1)!
+    const done = messages.filter(({ role }) => role === 'tool').length
+    const [name, input] = steps[done] ?? []
+    if (name === undefined) return { role: 'assistant', content: /heading "(.*?)"/.exec(last.content)?.[1] ?? 'nothing' }
+    const call = { id: `call-${done}`, type: 'function', function: { name, arguments: JSON.stringify(input) } }
+    return { role: 'assistant', content: null, tool_calls: [call] }
+  }
+  await withDesk('task', { 'index.html': '<h1>Twelve figs</h1>' }, async ({ call }) => {
+    const task = 'How many figs does http://127.0.0.1:8000/ have?'
+    expect(await call('browser_use', { task })).toBe('Twelve figs')
+    expect(await call('browser_use', { task, max_steps: 2 })).toMatch(/^error: The model did not finish the task within 2 steps/)
+  })
+})
 
 test('two leases browse at once, each with its own pages', { tags: ['quick'], timeout }, async () => {
   const fruits = ['fig', 'plum']

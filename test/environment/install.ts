@@ -1,7 +1,13 @@
 import type { TestProject } from 'vitest/node'
 import { installDebian } from '../support/install-debian.ts'
 
-const programs = { bwrap: 'bubblewrap', ip: 'iproute2', '/usr/bin/python3': 'python3', setpriv: 'util-linux' }
+const programs = {
+  '/usr/lib/chromium/chromium-headless-shell': 'chromium-headless-shell',
+  bwrap: 'bubblewrap',
+  ip: 'iproute2',
+  '/usr/bin/python3': 'python3',
+  setpriv: 'util-linux',
+}
 
 /** What takes a minute to install is for tests of the full form. */
 const large = {

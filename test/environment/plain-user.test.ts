@@ -56,6 +56,7 @@ test.runIf(isRoot)('jails and leases hold for a process of a plain user', { time
       'leased-shells',
       'loopback-ports',
       'neighbours',
+      'browser',
     ]),
     ...ownTests(['jailed-servers']),
     ...serverTests(['terminal', 'code', 'download']),

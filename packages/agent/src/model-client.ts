@@ -46,10 +46,11 @@ const silencedHeaders = Object.fromEntries(
 
 /**
  * Opens keep-alive connections without timeouts: a completion sends its headers only when it is done, and a paused policy takes its time.
+ * With a `fetch` of the caller's, requests go that way alone.
  */
-export function createModelTransport(): ModelTransport {
+export function createModelTransport(ownFetch?: typeof fetch): ModelTransport {
   const dispatcher = new Dispatcher({ headersTimeout: 0, bodyTimeout: 0 })
-  const send = createFetch(dispatcher)
+  const send = ownFetch ?? createFetch(dispatcher)
   return {
     connect: ({ endpoint, side, maxRetries }) => {
       const throughGateway = side !== 'own'

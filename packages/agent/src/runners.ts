@@ -25,6 +25,8 @@ export interface RunnersOptions {
   /** The model of agents without an endpoint of their own. */
   readonly policy?: PolicyEndpoint | undefined
   readonly limits?: BudgetLimits | undefined
+  /** Sends the requests to models. Default: connections of these Runners' own, without timeouts. */
+  readonly fetch?: typeof fetch | undefined
   /** Runs `work` once for each of `keys`, in their order and at most `slots` at once. By default each slot is a loop. */
   readonly runInSlots?: typeof runSeveral | undefined
 }
@@ -71,7 +73,7 @@ export function createRunners(options: RunnersOptions = {}): Runners {
       second instanceof Agent || second instanceof Swarm ? [named(first, second), third] : [first, second as TaskRunOptions]
     const task = prepare(input as TaskInput)
     toRunConfig(runConf).concurrency()
-    const response = await withTransport((transport) => runOne(task, options, transport, signal))
+    const response = await withTransport(options.fetch, (transport) => runOne(task, options, transport, signal))
     if (response.error?.boundary === 'config') throw response.error
     return response
   }
@@ -79,7 +81,7 @@ export function createRunners(options: RunnersOptions = {}): Runners {
   const execTasks: Runners['execTasks'] = async (inputs, runConf, signal) => {
     const tasks = prepareAll(inputs)
     const concurrency = toRunConfig(runConf).concurrency()
-    return withTransport(async (transport) => {
+    return withTransport(options.fetch, async (transport) => {
       const responses = new Map<string, TaskResponse>()
       const byId = new Map(tasks.map((task) => [task.task.id, task]))
       await runInSlots([...byId.keys()], concurrency, async (id) => {
@@ -92,7 +94,7 @@ export function createRunners(options: RunnersOptions = {}): Runners {
   const serialExecTasks: Runners['serialExecTasks'] = async (inputs, runConf, signal) => {
     const tasks = prepareAll(inputs)
     toRunConfig(runConf).concurrency()
-    return withTransport(async (transport) => {
+    return withTransport(options.fetch, async (transport) => {
       const responses: Record<string, TaskResponse> = {}
       let previous: TaskResponse | null = null
       for (const next of tasks) {
@@ -125,8 +127,11 @@ async function runSeveral(keys: readonly string[], slots: number, work: (key: st
   await Promise.all(Array.from({ length: Math.min(slots, keys.length) }, slot))
 }
 
-async function withTransport<Value>(use: (transport: ModelTransport) => Promise<Value>): Promise<Value> {
-  const transport = createModelTransport()
+async function withTransport<Value>(
+  ownFetch: typeof fetch | undefined,
+  use: (transport: ModelTransport) => Promise<Value>,
+): Promise<Value> {
+  const transport = createModelTransport(ownFetch)
   try {
     return await use(transport)
   } finally {

@@ -1,5 +1,6 @@
 import type { Outward, ParserJail, SandboxTier, Shell, ToolImage, Workspace } from '@aworld-train/core'
 import { z } from 'zod'
+import type { Browsers } from './servers/browser/browsers.ts'
 import type { LeaseBrowser } from './servers/browser/lease-browser.ts'
 
 /** Families of tools. A lease's token names those that it may call. */
@@ -24,6 +25,8 @@ export interface ToolServer {
   /** Services and models that must be configured before its tools can work, one in each entry. */
   readonly needs: readonly ToolNeed[]
   readonly tools: readonly ServerTool[]
+  /** What the machine lacks for its tools, each with its remedy as a sentence. */
+  missing?(browsers: Browsers): readonly string[]
   /** Tools that its program has and it does not offer, with the reason as a sentence for a model that calls one. */
   readonly refused?: Readonly<Record<string, string>> | undefined
 }
@@ -80,6 +83,8 @@ export type ModelPart = { readonly text: string } | { readonly image: Buffer; re
 /** A model of a third party behind the Chat Completions API. */
 export interface ToolModel {
   readonly name: string
+  /** Sends a request body of the Chat Completions API as it is, and resolves to the answer. A refusal rejects with a ToolError. */
+  chat(body: string): Promise<unknown>
   /** Resolves to the text of the answer. An error of the model rejects with a ToolError. */
   complete(request: {
     readonly system: string

@@ -144,7 +144,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   const { quota = {}, maxLeases = 1_024 } = options
   const maxQuota = { ...defaultMaxQuota, ...options.maxQuota }
   const leases = createLeaseTable({ sandbox, quota, maxQuota, ttlMs: leaseTtlMs, maxLeases, onError })
-  const browsers = new Browsers()
+  const browsers = new Browsers({ tier: sandbox.tier })
   const world = { tier: sandbox.tier, browsers, outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
   const endpoint = createMcpEndpoint({ world, maxBodyBytes })
   const key = readSigningKey(options.keyFile)
@@ -238,10 +238,13 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
       url,
       tier: sandbox.tier,
       notices: [...sandbox.notices, ...(options.notices ?? [])],
-      servers: servers.map(({ name, tools, needs }) => ({
+      servers: servers.map(({ name, tools, needs, missing = () => [] }) => ({
         name,
         tools: tools.map((tool) => tool.name),
-        missing: needs.filter(({ anyOf }) => !anyOf.some((name) => outward.hasService(name))).map(({ remedy }) => remedy),
+        missing: [
+          ...missing(browsers),
+          ...needs.filter(({ anyOf }) => !anyOf.some((name) => outward.hasService(name))).map(({ remedy }) => remedy),
+        ],
       })),
       leases: leases.list().map((lease) => {
         const { id, rollout, attempt, task, openedAt, expiresAt, running } = lease

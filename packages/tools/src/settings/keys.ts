@@ -20,7 +20,7 @@ const key = (name: string, purpose: string, unused?: string): SettingKey => ({
 })
 
 const rolePurposes: Readonly<Record<(typeof modelRoles)[number], string>> = {
-  browseruse: 'model that drives the browser',
+  browseruse: 'model that drives the browser for browser_use',
   code: 'model that writes Python for generate_python_code',
   think: 'model that complex_problem_reasoning asks',
   guard: 'model that guarding_reasoning_process asks',
@@ -29,7 +29,6 @@ const rolePurposes: Readonly<Record<(typeof modelRoles)[number], string>> = {
   video: 'model that looks at videos',
 }
 const modelParts = ['BASE_URL', 'MODEL_NAME', 'API_KEY'] as const
-const rolesWithoutServer: ReadonlySet<string> = new Set(['browseruse'])
 
 /** Every key that is read, in the order of the template. */
 export const settingKeys: readonly SettingKey[] = [
@@ -52,7 +51,6 @@ export const settingKeys: readonly SettingKey[] = [
       name: `${role.toUpperCase()}_LLM_${part}`,
       purpose: rolePurposes[role],
       template: `\${MCP_LLM_${part}}`,
-      ...(rolesWithoutServer.has(role) && { unused: 'no server asks it yet' }),
     })),
   ),
 ]

@@ -52,6 +52,7 @@ export async function openToolModel(
   }
   return {
     name: model,
+    chat: (body) => ask('/chat/completions', 'application/json', body, z.unknown()),
     async complete({ system, user, temperature }) {
       const messages = [
         { role: 'system', content: system },

@@ -18,7 +18,7 @@ export async function openToolContext(overrides: Partial<ServerToolContext> = {}
     workspace,
     tier: sandbox.tier,
     shell: () => (shell ??= workspace.shell(signal)),
-    browser: new Browsers().of(workspace),
+    browser: new Browsers({ tier: sandbox.tier }).of(workspace),
     desktop: async () => null,
     outward: noOutward,
     parsers: noParsers,

@@ -1,5 +1,5 @@
 import { accessSync, constants } from 'node:fs'
-import { ToolError } from '@aworld-train/core'
+import type { SandboxTier } from '@aworld-train/core'
 
 /** Programs of Debian, the lighter one first. Those in `/usr/bin` are scripts that read files which no workspace has. */
 const executables = ['/usr/lib/chromium/chromium-headless-shell', '/usr/lib/chromium/chromium']
@@ -17,14 +17,22 @@ const navigationTimeoutMs = 30_000
 /** How long an action may take, such as a click on an element that is not there yet. It allows for a machine under heavy load. */
 const actionTimeoutMs = 10_000
 
+/** What a machine lacks for a browser, with the remedy as a sentence; null if nothing. */
+export function missingForBrowser(tier: SandboxTier): string | null {
+  if (tier === 'simulated')
+    return 'A browser does not run in the tier "simulated"; start the environment on Linux with bubblewrap and Chromium: apt-get install bubblewrap chromium-headless-shell.'
+  if (findExecutable() === undefined) return 'Chromium is not installed; run: apt-get install chromium-headless-shell.'
+  return null
+}
+
+const findExecutable = () => executables.find(isExecutable)
+
 /**
  * Configuration of `@playwright/mcp` as JSON. Addresses of the loopback are those of the workspace itself, which the browser reaches
- * without the proxy. Throws a ToolError where Chromium is not installed.
+ * without the proxy.
  */
 export function browserConfig(egress: BrowserEgress | null): string {
-  const executablePath = executables.find(isExecutable)
-  if (executablePath === undefined)
-    throw new ToolError('Chromium is not installed where the environment runs; its operator runs: apt-get install chromium-headless-shell')
+  const executablePath = findExecutable()
   const args = ['--disable-dev-shm-usage', ...(egress ? [`--ignore-certificate-errors-spki-list=${egress.spki}`] : [])]
   const launchOptions = { executablePath, headless: true, chromiumSandbox: true, args, ...(egress && { proxy: { server: egress.proxy } }) }
   return JSON.stringify({

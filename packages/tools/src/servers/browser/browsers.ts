@@ -1,6 +1,7 @@
 import { totalmem } from 'node:os'
 import { availableMemory, constrainedMemory } from 'node:process'
-import { createSlots, type Slots, ToolError, type Workspace } from '@aworld-train/core'
+import { createSlots, type SandboxTier, type Slots, ToolError, type Workspace } from '@aworld-train/core'
+import { missingForBrowser } from './browser-config.ts'
 import { LeaseBrowser } from './lease-browser.ts'
 
 const MiB = 2 ** 20
@@ -12,6 +13,8 @@ const otherBytes = 1024 * MiB
 const waitMs = 30_000
 
 export interface BrowsersOptions {
+  /** Tier of the workspaces. */
+  readonly tier: SandboxTier
   /** Memory that all browsers may take together, in bytes. Default: that of the machine or of its control group, but for a part. */
   readonly memoryBytes?: number | undefined
 }
@@ -21,8 +24,17 @@ export class Browsers {
   readonly #ofWorkspace = new WeakMap<Workspace, LeaseBrowser>()
   readonly #places: Slots
 
-  constructor({ memoryBytes = Math.min(totalmem(), constrainedMemory() || Number.POSITIVE_INFINITY) - otherBytes }: BrowsersOptions = {}) {
+  readonly #tier: SandboxTier
+
+  constructor({ tier, memoryBytes = Math.min(totalmem(), constrainedMemory() || Number.POSITIVE_INFINITY) - otherBytes }: BrowsersOptions) {
+    this.#tier = tier
     this.#places = createSlots(Math.max(1, Math.floor(memoryBytes / browserBytes)))
+  }
+
+  /** What the machine lacks for browsers, each with its remedy. */
+  missing(): readonly string[] {
+    const missing = missingForBrowser(this.#tier)
+    return missing === null ? [] : [missing]
   }
 
   of(workspace: Workspace): LeaseBrowser {
@@ -34,6 +46,8 @@ export class Browsers {
 
   /** Takes a place for a browser, and resolves to what gives it back. Rejects with a ToolError if there is none for a while. */
   async #admit(signal: AbortSignal): Promise<() => void> {
+    const [missing] = this.missing()
+    if (missing !== undefined) throw new ToolError(`There is no browser here. ${missing}`)
     try {
       await this.#places.take(AbortSignal.any([signal, AbortSignal.timeout(waitMs)]))
     } catch {

@@ -76,9 +76,9 @@ export class LeaseBrowser {
 
   async #start(signal: AbortSignal): Promise<OpenBrowser> {
     const { workspace, egress, admit } = this.#options
+    const dismiss = await admit(signal)
     const script = 'printf %s "$0" > /tmp/browser.json; exec node "$1" --config /tmp/browser.json'
     const command = ['bash', '-c', script, browserConfig(await egress()), browserProgram] as const
-    const dismiss = await admit(signal)
     const never = new AbortController().signal
     const program = await workspace.program({ command, profile: 'graphical', env: { HOME: '/tmp' } }, never).catch((error: unknown) => {
       dismiss()

@@ -41,5 +41,8 @@ export function withoutDuration(answer: string): string {
 
 /** What Playwright says of an error, without the names of its own parts. */
 export function errorText(answer: string): string {
-  return answer.replace(/^### Error\n(?:Error: )?/, '').replaceAll('browserBackend.callTool: ', '').trim()
+  return answer
+    .replace(/^### Error\n(?:Error: )?/, '')
+    .replaceAll('browserBackend.callTool: ', '')
+    .trim()
 }

@@ -1,6 +1,7 @@
 import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
 import { defineTool, type ServerTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
+import { browserUse, getBrowserCapabilities } from './browser-use.ts'
 import { pictureOf } from './output-files.ts'
 import packageTools from './package-tools.json' with { type: 'json' }
 import { pageAddress } from './page-address.ts'
@@ -44,11 +45,19 @@ const refused = {
     'browser_run_code_unsafe is not offered: its code would run beside the browser and not in a page. Use browser_evaluate for code in the page.',
 }
 
+const pageTools = packageTools.filter(({ name }) => !Object.hasOwn(refused, name)).map(toServerTool)
+
 export const browserServer: ToolServer = {
   name: 'browser-server',
   scope: 'browser',
   description: 'Operates a browser.',
-  needs: [],
-  tools: packageTools.filter(({ name }) => !Object.hasOwn(refused, name)).map(toServerTool),
+  needs: [
+    {
+      anyOf: ['browseruse-model'],
+      remedy: 'Set BROWSERUSE_LLM_BASE_URL and BROWSERUSE_LLM_MODEL_NAME for browser_use; the other tools work without.',
+    },
+  ],
+  tools: [...pageTools, browserUse(pageTools), getBrowserCapabilities],
+  missing: (browsers) => browsers.missing(),
   refused,
 }

@@ -4,7 +4,12 @@ import { describeToolServer } from '../../testing/describe-tool-server.ts'
 import { callServerTool, openToolContext, type TestToolContext } from '../../testing/tool-context.ts'
 import { codeServer } from './server.ts'
 
-const model = async () => ({ name: 'writer', complete: async () => '```python\nprint(1)\n```', transcribe: async () => '' })
+const model = async () => ({
+  chat: async () => null,
+  name: 'writer',
+  complete: async () => '```python\nprint(1)\n```',
+  transcribe: async () => '',
+})
 
 describeToolServer({
   server: codeServer,
