@@ -3,6 +3,7 @@ import { installDebian } from '../support/install-debian.ts'
 
 const programs = {
   '/usr/lib/chromium/chromium-headless-shell': 'chromium-headless-shell',
+  curl: 'curl',
   bwrap: 'bubblewrap',
   ip: 'iproute2',
   '/usr/bin/python3': 'python3',

@@ -54,6 +54,7 @@ test.runIf(isRoot)('jails and leases hold for a process of a plain user', { time
       'killed-server',
       'killed-while-starting',
       'leased-shells',
+      'egress',
       'loopback-ports',
       'neighbours',
       'browser',

@@ -34,7 +34,7 @@ export async function openRemoteLease(
   baseDirectory: string,
   signal: AbortSignal,
 ): Promise<RemoteLease | null> {
-  const { name, url, headers, desktop, startTimeoutMs } = definition
+  const { name, url, headers, desktop, net, startTimeoutMs } = definition
   const root = new URL('/v1/leases', url)
   const within = () => AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)])
   const send = (address: URL | string, method: string, body?: string, abort = within()) => {
@@ -65,7 +65,7 @@ export async function openRemoteLease(
     return response
   }
 
-  const request: LeaseOpen = { version: 1, rollout, attempt, sample, task: task.id, ...(desktop && { desktop }) }
+  const request: LeaseOpen = { version: 1, rollout, attempt, sample, task: task.id, ...(desktop && { desktop }), ...(net && { net }) }
   const opened = await send(root, 'POST', JSON.stringify(request)).catch((cause: unknown) => fail('no lease was opened', cause))
   if (leasesNothing.has(opened.status)) {
     if (desktop) fail(`it leases no workspace and so no desktop: ${await errorText(opened)}`)

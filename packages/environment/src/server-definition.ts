@@ -33,6 +33,8 @@ export interface HttpDefinition extends CommonDefinition {
   readonly headers: Readonly<Record<string, string>>
   /** Whether its leases have desktops. */
   readonly desktop: boolean
+  /** Whether commands in its workspaces are to reach the public web. */
+  readonly net: boolean
 }
 
 /** One MCP server of a configuration, checked, with its variables filled in and its paths absolute. */
@@ -53,6 +55,7 @@ const knownKeys = [
   'stateless',
   'sandbox',
   'desktop',
+  'net',
 ]
 /** Paths at which a jail has files of its own. */
 const ownOfJails = ['/', '/dev', '/proc', '/tmp']
@@ -120,8 +123,11 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
     startTimeoutMs: Math.max(options.startTimeoutMs, (seconds ?? 0) * 1000),
     stateless: config.stateless === true,
   }
+  const { net = false } = config
+  if (typeof net !== 'boolean') fail('"net" must be true or false.')
   if (kind === 'stdio') {
     if (desktop) fail('"desktop" is for environment servers, which have a "url"; remove it.')
+    if (net) fail('"net" is for environment servers, which have a "url"; remove it.')
     if (config.command === undefined) fail('it has neither "command" nor "url"; add one of them.')
     if (config.args !== undefined && !Array.isArray(config.args)) fail('"args" must be a list of strings.')
     const program = {
@@ -141,7 +147,7 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
   const url = URL.canParse(text) ? new URL(text) : fail(`"url" is not an address: ${text}`)
   if (url.protocol !== 'http:' && url.protocol !== 'https:') fail(`"url" must begin with http:// or https://, not ${url.protocol}`)
   const headers = substituteAll(config.headers, 'headers')
-  return { ...common, kind, url, headers, desktop, identity: JSON.stringify([name, kind, url.href, headers, desktop, common]) }
+  return { ...common, kind, url, headers, desktop, net, identity: JSON.stringify([name, kind, url.href, headers, desktop, net, common]) }
 }
 
 /**

@@ -1,6 +1,7 @@
 // Custom tools throw this.
 export { ToolError } from '@aworld-train/core'
 export { mintConnectionToken } from './access/connection-token.ts'
+export type { Egress } from './egress/open-egress.ts'
 export { type EnvironmentServer, type EnvironmentServerOptions, openEnvironmentServer } from './host/open-environment-server.ts'
 export { browserFolders } from './servers/browser/browser-folders.ts'
 export { type SettingKey, settingKeys, settingsTemplate } from './settings/keys.ts'

@@ -1,10 +1,11 @@
 import type { Outward, ParserJail, SandboxTier, Shell, ToolImage, Workspace } from '@aworld-train/core'
 import { z } from 'zod'
+import type { Egress } from './egress/open-egress.ts'
 import type { Browsers } from './servers/browser/browsers.ts'
 import type { LeaseBrowser } from './servers/browser/lease-browser.ts'
 
-/** Families of tools. A lease's token names those that it may call. */
-export const toolScopes = ['terminal', 'code', 'files', 'web', 'browser', 'search', 'models'] as const
+/** Families of tools, and `net`, the web for commands. A lease's token names those that it may use. */
+export const toolScopes = ['terminal', 'code', 'files', 'web', 'browser', 'search', 'models', 'net'] as const
 export type ToolScope = (typeof toolScopes)[number]
 
 /** Format of an answer. As JSON it is all that the tool knows. */
@@ -64,6 +65,8 @@ export interface ServerToolContext {
   /** The screen of the lease, for its graphical programs; `null` if it has none. `display` is as `DISPLAY` names it. */
   desktop(): Promise<{ readonly display: string } | null>
   readonly outward: Outward
+  /** The way of programs in the workspace to the web, for a browser. Rejects with a ToolError where no program of the machine runs. */
+  egress(): Promise<Egress>
   readonly parsers: ParserJail
   /** The configured model of a role. Rejects with a ToolError if there is none. */
   model(role: ModelRole): Promise<ToolModel>

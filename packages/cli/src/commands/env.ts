@@ -50,6 +50,10 @@ const options = z.object({
     .string()
     .default('{}')
     .describe('start: the most that a lease may ask for, as JSON such as {"memoryBytes": 34359738368}; see quota in lease-open.json'),
+  net: z
+    .enum(['ask', 'never'])
+    .default('ask')
+    .describe('start: whether the commands of a lease that asks for it ("net" in mcpServers) reach the public web, or those of none'),
   keys: z.string().optional().describe('start: file with keys (default: .env, where there is one)'),
   record: z.string().optional().describe('start: file that every first answer of the web and of services is recorded in'),
   replay: z.string().optional().describe('start: file that such answers are replayed from; nobody is asked'),
@@ -91,7 +95,23 @@ export const env = defineCommand({
 })
 
 async function start(options: Options, signal: AbortSignal): Promise<number> {
-  const { host, port, publicUrl, sharedUrl, signingKey, maxLeases, desktopPort, insecure = false, ttl, tier, keys, record, replay, miss } = options
+  const {
+    host,
+    port,
+    publicUrl,
+    sharedUrl,
+    signingKey,
+    maxLeases,
+    desktopPort,
+    insecure = false,
+    ttl,
+    tier,
+    net,
+    keys,
+    record,
+    replay,
+    miss,
+  } = options
   if (record !== undefined && replay !== undefined)
     throw new TrainError('CONFIG_INVALID', 'Give --record or --replay, not both: a recording goes on where it ended by itself.')
   if (miss !== undefined && replay === undefined)
@@ -127,6 +147,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
     connectionTtlMs: ttl * dayMs,
     tier,
     maxQuota,
+    mayOpenNet: net === 'ask',
     keys,
     cassette: path === undefined ? undefined : { path, mode: record === undefined ? 'replay' : 'record', miss },
   })

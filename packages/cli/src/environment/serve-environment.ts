@@ -37,6 +37,8 @@ export interface ServeEnvironmentOptions {
   readonly tier: SandboxTier | 'auto'
   /** Upper bound of the quota of a lease. */
   readonly maxQuota: LeaseQuota
+  /** Whether leases may open the web to their commands. */
+  readonly mayOpenNet: boolean
   /** File with keys. Default: `.env` if it exists. */
   readonly keys?: string | undefined
   readonly cassette?: OutwardCassette | undefined

@@ -32,6 +32,8 @@ export const LeaseOpen = z.strictObject({
   quota: LeaseQuota.optional(),
   /** Whether it has a screen for graphical programs, such as its browser, which people can watch. Default: no. */
   desktop: z.boolean().optional(),
+  /** Whether its commands reach the public web, through the guard, the limits and the recording of the server. Default: no. */
+  net: z.boolean().optional(),
 })
 export type LeaseOpen = z.infer<typeof LeaseOpen>
 
@@ -83,6 +85,11 @@ export const EnvironmentStatus = z.strictObject({
   ),
   /** Counts since the server started. */
   calls: z.strictObject({ total: z.int().min(0), errors: z.int().min(0) }),
+  /**
+   * Counts since the server started of what programs and browsers of leases asked of the web: requests that were passed on or answered from
+   * a recording, what the proxy refused, and WebSockets, which are among the refused.
+   */
+  net: z.strictObject({ requests: z.int().min(0), refused: z.int().min(0), webSockets: z.int().min(0) }),
 })
 export type EnvironmentStatus = z.infer<typeof EnvironmentStatus>
 

@@ -18,6 +18,8 @@ export interface McpServerConfig {
   readonly desktop?: boolean | undefined
   /** Runs a stdio server in a jail of bubblewrap. In addition to its own program, it can read the files and folders in `read`. */
   readonly sandbox?: boolean | { readonly read?: readonly string[] | undefined } | undefined
+  /** Whether commands in the workspaces of an environment server reach the public web. Default: false. */
+  readonly net?: boolean | undefined
 }
 
 export interface McpConfig {

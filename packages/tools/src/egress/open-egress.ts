@@ -11,13 +11,13 @@ export interface Egress {
   readonly credentials: ProxyCredentials
   /** Value of Chromium's `--ignore-certificate-errors-spki-list`. */
   readonly spki: string
-  counts(): ProxyCounts
 }
 
 export interface EgressOptions {
   readonly workspace: Workspace
   readonly outward: Outward
   readonly authority: Authority
+  readonly counts: ProxyCounts
   /** Whether every program of the workspace may pass, or only those with the credentials. */
   readonly isOpen: boolean
 }
@@ -42,14 +42,14 @@ export const egressVariables: Readonly<Record<string, string>> = {
 }
 
 /** Opens a proxy on the loopback of a workspace, until the signal aborts or the workspace closes. Rejects as `Workspace.listen` does. */
-export async function openEgress({ workspace, outward, authority, isOpen }: EgressOptions, signal: AbortSignal): Promise<Egress> {
+export async function openEgress({ workspace, outward, authority, counts, isOpen }: EgressOptions, signal: AbortSignal): Promise<Egress> {
   const credentials = { username: 'browser', password: randomBytes(24).toString('hex') }
-  const proxy = new EgressProxy({ authority, relay: outward.relay(), credentials: isOpen ? null : credentials })
+  const proxy = new EgressProxy({ authority, relay: outward.relay(), credentials: isOpen ? null : credentials, counts })
   await workspace.listen(egressPort, (connection) => proxy.serve(connection), signal)
   if (isOpen) {
     const command = ['bash', '-c', `cat > ${certificatePath}`] as const
     const { exitCode, output } = await workspace.run({ command, stdin: authority.certificate, timeoutMs: writeMs }, signal)
     if (exitCode !== 0) throw new ToolError(`The certificate of the proxy could not be written: ${output.trim()}.`)
   }
-  return { port: egressPort, credentials, spki: authority.spki, counts: () => proxy.counts }
+  return { port: egressPort, credentials, spki: authority.spki }
 }

@@ -6,14 +6,14 @@ import { type Relay, type RelayHeaders, ToolError } from '@aworld-train/core'
 import { BodyError, createSecretCheck, discardBody, type OutwardEnd, OutwardError, readBody } from '@aworld-train/http'
 import type { Authority } from './authority.ts'
 
-/** What came to a proxy since it was opened. */
+/** What came to proxies. */
 export interface ProxyCounts {
   /** Requests that were sent on, or answered from the recording. */
-  readonly requests: number
+  requests: number
   /** Requests and connections that the proxy itself refused: by the guard, without the password, or because they are none. */
-  readonly refused: number
+  refused: number
   /** WebSockets, which it always refuses. */
-  readonly webSockets: number
+  webSockets: number
 }
 
 export interface ProxyOptions {
@@ -21,6 +21,8 @@ export interface ProxyOptions {
   readonly relay: Relay
   /** Name and password that every request needs; null if none does. */
   readonly credentials: ProxyCredentials | null
+  /** Where it counts. */
+  readonly counts: ProxyCounts
 }
 
 export interface ProxyCredentials {
@@ -67,11 +69,12 @@ export class EgressProxy {
   /** What a connection leads to, if it is a tunnel. */
   readonly #tunnels = new WeakMap<object, string>()
   readonly #open = new Set<Duplex>()
-  readonly #counts = { requests: 0, refused: 0, webSockets: 0 }
+  readonly #counts: ProxyCounts
 
-  constructor({ authority, relay, credentials }: ProxyOptions) {
+  constructor({ authority, relay, credentials, counts }: ProxyOptions) {
     this.#authority = authority
     this.#relay = relay
+    this.#counts = counts
     this.#isAllowed = credentials ? basicCheck(credentials) : () => true
     this.#server = createServer({ maxHeaderSize: maxHeaderBytes, keepAliveTimeout: idleMs }, (request, response) => {
       void this.#answer(request, response)
@@ -81,10 +84,6 @@ export class EgressProxy {
     this.#server.on('clientError', (_, socket) => {
       this.#refuse(socket, { status: 400, text: 'This is a proxy for HTTP; what came is no request.' })
     })
-  }
-
-  get counts(): ProxyCounts {
-    return { ...this.#counts }
   }
 
   /** Serves a connection until it ends. */

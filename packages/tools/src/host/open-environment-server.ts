@@ -23,6 +23,8 @@ import { connectionClaims } from '../access/connection-token.ts'
 import { readSigningKey } from '../access/signing-key.ts'
 import { createTokens, invalidToken, leasesScope, longestLeaseMs, watchScope } from '../access/tokens.ts'
 import { type DesktopViewer, openDesktopViewer } from '../desktop/desktop-viewer.ts'
+import { type Authority, createAuthority } from '../egress/authority.ts'
+import { openEgress } from '../egress/open-egress.ts'
 import { type Lease, leaseOfWork } from '../leases/lease.ts'
 import { createLeaseRoutes, sendError, sendJson } from '../leases/lease-routes.ts'
 import { createLeaseTable } from '../leases/lease-table.ts'
@@ -74,6 +76,8 @@ export interface EnvironmentServerOptions {
   readonly leaseTtlMs?: number | undefined
   /** Most open leases at once. Default 1,024. */
   readonly maxLeases?: number | undefined
+  /** Whether a lease may open the web to its commands, which it does with `net`. Default: true. */
+  readonly mayOpenNet?: boolean | undefined
   /** Longest time of one call. Default 600,000. */
   readonly callTimeoutMs?: number | undefined
   /** Longest MCP request, in bytes. Default: 4 MiB. */
@@ -143,7 +147,16 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   const { onError = () => {}, callTimeoutMs = 600_000, maxBodyBytes = 4 * 2 ** 20, maxFileBytes = 64 * 2 ** 20 } = options
   const { quota = {}, maxLeases = 1_024 } = options
   const maxQuota = { ...defaultMaxQuota, ...options.maxQuota }
-  const leases = createLeaseTable({ sandbox, quota, maxQuota, ttlMs: leaseTtlMs, maxLeases, onError })
+  const net = { requests: 0, refused: 0, webSockets: 0 }
+  let authority: Promise<Authority> | undefined
+  const leases = createLeaseTable({
+    ...{ sandbox, quota, maxQuota, ttlMs: leaseTtlMs, maxLeases, onError },
+    mayOpenNet: options.mayOpenNet ?? true,
+    async openEgress(workspace, isOpen, signal) {
+      authority ??= createAuthority()
+      return await openEgress({ workspace, outward, authority: await authority, counts: net, isOpen }, signal)
+    },
+  })
   const browsers = new Browsers({ tier: sandbox.tier })
   const world = { tier: sandbox.tier, browsers, outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
   const endpoint = createMcpEndpoint({ world, maxBodyBytes })
@@ -189,7 +202,8 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     async toAnswer(lease): Promise<LeaseAnswer> {
       const { id, rollout, attempt, hasDesktop } = lease
       lease.use()()
-      const scopes = [...scopesOf(lease.servers && offer.resolve(lease.servers)), ...(hasDesktop ? [watchScope] : [])]
+      const families = scopesOf(lease.servers && offer.resolve(lease.servers))
+      const scopes = [...families, ...(lease.net ? ['net'] : []), ...(hasDesktop ? [watchScope] : [])]
       const token = await tokens.mint({ subject: `${rollout}.${attempt}`, id, scopes, lifetimeMs: leaseTtlMs })
       const { tier, notices } = sandbox
       return { version: 1, id, url, token, tier, notices: [...notices], expiresAt: lease.expiresAt, ...pageOf(lease) }
@@ -251,6 +265,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
         return { id, rollout, attempt, task, openedAt, expiresAt, running, ...pageOf(lease) }
       }),
       calls: { ...endpoint.calls },
+      net: { ...net },
     }
   }
 

@@ -62,6 +62,7 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
       browser: world.browsers.of(workspace),
       desktop: () => lease.desktop(),
       outward: world.outward,
+      egress: () => lease.egress(),
       parsers: parsersOf(lease, world.parsers),
       model: (role) => openToolModel(role, world.models[role] ?? null, world.outward, either),
       show: (image) => void images.push(image),

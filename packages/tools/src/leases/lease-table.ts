@@ -8,7 +8,7 @@ import {
   toTrainError,
   type WorkspaceLimits,
 } from '@aworld-train/core'
-import { createLease, type Lease, type LeaseOptions } from './lease.ts'
+import { createLease, type Lease, type LeaseOptions, type OpenEgress } from './lease.ts'
 
 export interface LeaseTableOptions {
   readonly sandbox: Sandbox
@@ -20,6 +20,9 @@ export interface LeaseTableOptions {
   readonly ttlMs: number
   /** Most open leases at once. */
   readonly maxLeases: number
+  /** Whether a lease may open the web to its commands. */
+  readonly mayOpenNet: boolean
+  readonly openEgress: OpenEgress
   /** Called with a workspace that could not be removed. */
   readonly onError: (error: Error) => void
 }
@@ -41,12 +44,13 @@ export interface LeaseTable {
   close(): Promise<void>
 }
 
-type LeaseOrigin = Pick<LeaseOptions, 'rollout' | 'attempt' | 'task' | 'servers' | 'hasDesktop'>
+type LeaseOrigin = Pick<LeaseOptions, 'rollout' | 'attempt' | 'task' | 'servers' | 'hasDesktop' | 'net'>
 
 /** Number of ended leases that are remembered, so that none is opened again. */
 const rememberedLeases = 10_000
 
-export function createLeaseTable({ sandbox, quota, maxQuota, ttlMs, maxLeases, onError }: LeaseTableOptions): LeaseTable {
+export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
+  const { sandbox, quota, maxQuota, ttlMs, maxLeases, mayOpenNet, openEgress, onError } = options
   const byId = new Map<string, Lease>()
   const byKey = new Map<string, { readonly lease: Lease; readonly request: string }>()
   /** Keys of ended leases, oldest first. */
@@ -58,13 +62,13 @@ export function createLeaseTable({ sandbox, quota, maxQuota, ttlMs, maxLeases, o
     if (byKey.get(key)?.lease === lease) byKey.delete(key)
   }
 
-  function add(key: string, request: string, options: LeaseOrigin, limits: LeaseQuota): Lease {
+  function add(key: string, request: string, origin: LeaseOrigin, limits: LeaseQuota): Lease {
     if (open.size >= maxLeases)
       throw new TrainError(
         'LEASE_LIMIT',
         `${open.size} leases are open already; close those whose rollouts have ended, or raise maxLeases.`,
       )
-    const lease = createLease({ ...options, id: randomUUID(), limits: { ...quota, ...limits }, sandbox, ttlMs, onError })
+    const lease = createLease({ ...origin, id: randomUUID(), limits: { ...quota, ...limits }, openEgress, sandbox, ttlMs, onError })
     open.add(lease)
     byId.set(lease.id, lease)
     byKey.set(key, { lease, request })
@@ -87,16 +91,21 @@ export function createLeaseTable({ sandbox, quota, maxQuota, ttlMs, maxLeases, o
   }
 
   async function begin(request: LeaseOpen, older: Lease | undefined): Promise<Lease> {
-    const { rollout, attempt, task, servers, quota: limits = {}, desktop: hasDesktop = false } = request
+    const { rollout, attempt, task, servers, quota: limits = {}, desktop: hasDesktop = false, net = false } = request
     checkQuota(limits)
     if (hasDesktop && sandbox.tier !== 'bubblewrap')
       throw new TrainError(
         'LEASE_INVALID',
         `A desktop has real programs, which do not run in the tier "${sandbox.tier}" of this server; ask without "desktop", or start the server on Linux with bubblewrap.`,
       )
+    if (net && !mayOpenNet)
+      throw new TrainError(
+        'LEASE_INVALID',
+        'This server opens the web to no commands of a lease; remove "net", or ask its operator for it.',
+      )
     const key = rolloutKey(rollout)
     const ending = older?.end(lost(`Attempt ${attempt} of rollout "${rollout}" has begun; attempt ${older.attempt} is over.`))
-    const lease = add(key, stableStringify(request), { rollout, attempt, task, servers, hasDesktop }, limits)
+    const lease = add(key, stableStringify(request), { rollout, attempt, task, servers, hasDesktop, net }, limits)
     try {
       await ending
       await lease.workspace()
@@ -133,7 +142,7 @@ export function createLeaseTable({ sandbox, quota, maxQuota, ttlMs, maxLeases, o
       const key = `session ${name}`
       const current = byKey.get(key)?.lease
       if (current && !(name === '' && current.ended)) return current
-      return add(key, '', { rollout: name, attempt: 0, task: null, servers: undefined }, {})
+      return add(key, '', { rollout: name, attempt: 0, task: null, servers: undefined, net: false }, {})
     },
     find: (id) => byId.get(id),
     async sweep() {

@@ -12,6 +12,7 @@ import {
   type WorkspaceLimits,
 } from '@aworld-train/core'
 import { type Desktop, openDesktop } from '../desktop/open-desktop.ts'
+import { type Egress, egressVariables } from '../egress/open-egress.ts'
 
 /** Most shells of one lease. Each is a process, or a part of one. */
 const maxShells = 64
@@ -35,14 +36,21 @@ export interface LeaseOptions {
   /** Whether it has a screen. Default: no. */
   readonly hasDesktop?: boolean | undefined
   readonly limits: Partial<WorkspaceLimits>
+  /** Whether its commands reach the public web. */
+  readonly net: boolean
+  /** Leads programs of its workspace to the web: all of them, or those that know the credentials. */
+  readonly openEgress: OpenEgress
   readonly sandbox: Sandbox
   readonly ttlMs: number
   /** Called with the failure of the workspace, and with an error of its removal. */
   readonly onError: (error: Error) => void
 }
 
+/** Opens the way of a workspace to the web, until the signal aborts. */
+export type OpenEgress = (workspace: Workspace, isOpen: boolean, signal: AbortSignal) => Promise<Egress>
+
 /** Files and shells of one attempt. Each is made at its first use, and none after the lease has ended. */
-export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' | 'task' | 'servers'> {
+export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' | 'task' | 'servers' | 'net'> {
   readonly hasDesktop: boolean
   readonly openedAt: number
   readonly expiresAt: number
@@ -56,6 +64,8 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   workspace(): Promise<Workspace>
   /** Its desktop, started at the first call; `null` if it has none. */
   desktop(): Promise<Desktop | null>
+  /** The way of its programs to the web, opened at its first use. */
+  egress(): Promise<Egress>
   /** The shell of one agent's run. */
   shell(session: string): Promise<Shell>
   /** Begins a call and returns the function that ends it. The time of the lease begins again at both moments. */
@@ -67,7 +77,7 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
 }
 
 export function createLease(options: LeaseOptions): Lease {
-  const { id, rollout, attempt, task, servers, hasDesktop = false, limits, sandbox, ttlMs, onError } = options
+  const { id, rollout, attempt, task, servers, hasDesktop = false, limits, net, openEgress, sandbox, ttlMs, onError } = options
   const openedAt = Date.now()
   let expiresAt = openedAt + ttlMs
   let running = 0
@@ -76,20 +86,41 @@ export function createLease(options: LeaseOptions): Lease {
   const ending = new AbortController()
   let opened: Promise<Workspace> | null = null
   let desktop: Promise<Desktop> | null = null
+  let egress: Promise<Egress> | null = null
   const shells = new Map<string, Promise<Shell>>()
 
   function workspace(): Promise<Workspace> {
     if (ended) return Promise.reject(ended)
     if (!opened) {
-      opened = lease
-        .work(() => sandbox.workspace({ limits }, ending.signal))
-        .catch((cause: unknown) => {
-          // The next call tries again to open the workspace.
-          opened = null
-          throw toTrainError(cause, 'ENVIRONMENT_START_FAILED')
-        })
+      opened = lease.work(openWorkspace).catch((cause: unknown) => {
+        // The next call tries again to open the workspace.
+        opened = null
+        throw toTrainError(cause, 'ENVIRONMENT_START_FAILED')
+      })
     }
     return opened
+  }
+
+  async function openWorkspace(): Promise<Workspace> {
+    const files = await sandbox.workspace(net ? { limits, env: egressVariables } : { limits }, ending.signal)
+    if (!net) return files
+    try {
+      await startEgress(files)
+      return files
+    } catch (error) {
+      await files.close().catch(onError)
+      throw error
+    }
+  }
+
+  function startEgress(files: Workspace): Promise<Egress> {
+    const starting = openEgress(files, net, ending.signal)
+    egress = starting
+    starting.catch(() => {
+      // The next call tries again.
+      egress = null
+    })
+    return starting
   }
 
   const lease: Lease = {
@@ -99,6 +130,7 @@ export function createLease(options: LeaseOptions): Lease {
     task,
     servers,
     hasDesktop,
+    net,
     openedAt,
     get expiresAt() {
       return expiresAt
@@ -116,6 +148,10 @@ export function createLease(options: LeaseOptions): Lease {
       if (!hasDesktop) return null
       desktop ??= workspace().then((files) => openDesktop(files, ending.signal))
       return await desktop
+    },
+    async egress() {
+      const files = await workspace()
+      return await (egress ?? lease.work(() => startEgress(files)))
     },
     shell(session) {
       if (!shells.has(session) && shells.size >= maxShells)

@@ -173,9 +173,12 @@ describe('opening a lease', () => {
   })
 })
 
+const openEgress = () => Promise.reject(new Error('There is no network.'))
+
 it('a lease has at most 64 shells, whatever its client calls its sessions', async () => {
   const sandbox = memorySandbox()
-  const lease = createLease({ id: 'l', rollout: 'r', attempt: 0, task: null, limits: {}, sandbox, ttlMs: 1_000, onError: () => {} })
+  const words = { id: 'l', rollout: 'r', attempt: 0, task: null, limits: {}, net: false }
+  const lease = createLease({ ...words, sandbox, openEgress, ttlMs: 1_000, onError: () => {} })
   const shells = await Promise.all(Array.from({ length: 64 }, (_, session) => lease.shell(String(session))))
   await expect(lease.shell('64')).rejects.toThrow('64 shells are open')
   expect(await lease.shell('63')).toBe(shells[63])
@@ -183,7 +186,8 @@ it('a lease has at most 64 shells, whatever its client calls its sessions', asyn
 
 it('a lease that has ended is known until ten thousand others have ended', async () => {
   const maxQuota = { memoryBytes: 1, diskBytes: 1, processes: 1, cpuSeconds: 1, outputBytes: 1 }
-  const leases = createLeaseTable({ sandbox: memorySandbox(), quota: {}, maxQuota, ttlMs: 1_000, maxLeases: 1, onError: () => {} })
+  const bounds = { quota: {}, maxQuota, ttlMs: 1_000, maxLeases: 1, mayOpenNet: false }
+  const leases = createLeaseTable({ ...bounds, sandbox: memorySandbox(), openEgress, onError: () => {} })
   const end = async (rollout: string) => {
     const lease = await leases.open({ ...leaseOpen, rollout })
     await lease.end(new TrainError('TOOL_SERVER_DIED', 'The jail died.'))

@@ -21,6 +21,7 @@ export async function openToolContext(overrides: Partial<ServerToolContext> = {}
     browser: new Browsers({ tier: sandbox.tier }).of(workspace),
     desktop: async () => null,
     outward: noOutward,
+    egress: async () => Promise.reject(new ToolError('There is no way to the web.')),
     parsers: noParsers,
     model: async (role) => Promise.reject(new ToolError(`There is no model for "${role}".`)),
     show: () => {},

@@ -13,7 +13,7 @@ const programs = {
 export const runCode = defineTool({
   name: 'run_code',
   description:
-    'Runs a program in /workspace and answers with what it prints and its exit code. Each run begins anew: values are lost, files stay. There is no network and no input.',
+    'Runs a program in /workspace and answers with what it prints and its exit code. Each run begins anew: values are lost, files stay. There is no input, and the web only where the variable https_proxy is set.',
   input: z.object({
     language: z.enum(['python', 'javascript', 'bash']).describe('What the program is written in.'),
     code: z.string().min(1).max(1_000_000).describe('The whole program; print what you want to see.'),

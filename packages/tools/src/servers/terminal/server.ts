@@ -15,7 +15,7 @@ const historyLength = 50
 const executeCommand = defineTool({
   name: 'execute_command',
   description:
-    'Runs a command in a bash that keeps its folder, variables and functions from call to call. It begins in /workspace, has no network and no input, and answers with output and errors, the exit code, and whether output is left out.',
+    'Runs a command in a bash that keeps its folder, variables and functions from call to call. It begins in /workspace, has no input, reaches the web only where the variable https_proxy is set, and answers with output and errors, the exit code, and whether output is left out.',
   input: z.object({
     command: z.string().min(1).max(200_000).describe('One command, or several lines of bash.'),
     timeout: timeoutSeconds,
@@ -46,7 +46,7 @@ const getCommandHistory = defineFormattedTool({
 
 const capabilities: Readonly<Record<SandboxTier, string>> = {
   bubblewrap:
-    'execute_command runs bash in a workspace of this task alone; files stay in /workspace until the task ends, at most 600 s a command. There is no network and no root. What is installed, "command -v NAME" says.',
+    'execute_command runs bash in a workspace of this task alone; files stay in /workspace until the task ends, at most 600 s a command. The web is there only where the variable https_proxy is set, requests of HTTP alone, at most 10 MB and 20 s each. There is no root. What is installed, "command -v NAME" says.',
   simulated:
     'execute_command simulates bash in a workspace of this task alone; files stay in /workspace until the task ends, at most 600 s a command. There is no network and no root. Its programs are simulated too: "command -v NAME" says which there are, and many know fewer options. Numbers of the shell are exact up to 2^53, and shifts and bits up to 2^31: compute larger ones with python3. A function is not found within $(( )). "&" runs in the foreground. Sorting ignores the locale. Python starts no programs.',
 }
