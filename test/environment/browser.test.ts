@@ -1,9 +1,12 @@
 // @module-tag quick
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { openOutward } from '@aworld-train/http'
 import { modelServices, modelSettings } from '@aworld-train/tools'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { ChatRequest } from '../../packages/tools/src/testing/model-context.ts'
-import { json, openStandIn, type StandIn } from '../../packages/tools/src/testing/stand-in.ts'
+import { html, json, openStandIn, type StandIn } from '../../packages/tools/src/testing/stand-in.ts'
 import { type Desks, openDesks, timeout } from './browser-desk.ts'
 import { commandsBelowUs } from './processes.ts'
 
@@ -27,6 +30,21 @@ afterAll(async () => {
   await model.close()
 })
 
+/** A site of the web whose pages differ at each visit. It ends the connection of its own accord. */
+async function openSite() {
+  let visits = 0
+  const site = await openStandIn(({ url, method }) => {
+    visits++
+    if (method === 'POST') return html(`<title>Order</title><h1>Order ${visits}</h1>`)
+    if (url.pathname === '/data') return json({ visits })
+    const script = `fetch('/data').then((answer) => answer.json()).then(({ visits }) => { document.querySelector('p').textContent = 'Data ' + visits })`
+    return html(
+      `<title>Shop</title><h1>Visit ${visits}</h1><p></p><form method="post"><button>Buy</button></form><script>${script}</script>`,
+    )
+  })
+  return { site, visits: () => visits }
+}
+
 const home = { url: 'http://127.0.0.1:8000/' }
 
 test('a model does a task in the browser, step by step, and no more steps than it may', { timeout }, async () => {
@@ -47,6 +65,45 @@ test('a model does a task in the browser, step by step, and no more steps than i
     expect(await call('browser_use', { task })).toBe('Twelve figs')
     expect(await call('browser_use', { task, max_steps: 2 })).toMatch(/^error: The model did not finish the task within 2 steps/)
   })
+})
+
+test('pages of the web come through the recording, and again with the network cut, byte for byte', { timeout }, async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'browser-'))
+  const { site, visits } = await openSite()
+  const browse = async (mode: 'record' | 'replay') => {
+    const web = { mirrors: { 'https://shop.test': site.url } }
+    const outward = await openOutward({ services: [], web, cassette: { path: join(directory, 'world.jsonl'), mode } })
+    const recorded = await openDesks({ outward })
+    const answers: string[] = []
+    await recorded.with('shopper', {}, async ({ call }) => {
+      for (const [tool, input] of [
+        ['browser_navigate', { url: 'https://shop.test/' }],
+        ['browser_wait_for', { text: 'Data' }],
+        ['browser_snapshot', {}],
+        ['browser_click', { target: 'button' }],
+        ['browser_snapshot', {}],
+        ['browser_network_requests', { static: true }],
+      ] as const)
+        answers.push(await call(tool, input))
+      if (mode === 'record')
+        for (const address of [
+          'http://10.0.0.1/',
+          'http://169.254.169.254/',
+          `http://127.0.0.1:${new URL(site.url).port}/`,
+          'http://none.test/',
+        ])
+          expect(await call('browser_navigate', { url: address })).toMatch(/HTTP status: (?:403|502)|net::ERR_/)
+    })
+    await recorded.close()
+    await outward.close()
+    return answers
+  }
+  const first = await browse('record')
+  expect(first.join('\n')).toMatch(/Visit 1[\s\S]*Data 2[\s\S]*Order 3/)
+  expect(visits()).toBe(3)
+  await site.close()
+  expect(await browse('replay')).toEqual(first)
+  await rm(directory, { recursive: true })
 })
 
 test('two leases browse at once, each with its own pages', { timeout }, async () => {

@@ -1,16 +1,9 @@
 import { accessSync, constants } from 'node:fs'
 import type { SandboxTier } from '@aworld-train/core'
+import type { Egress } from '../../egress/open-egress.ts'
 
 /** Programs of Debian, the lighter one first. Those in `/usr/bin` are scripts that read files which no workspace has. */
 const executables = ['/usr/lib/chromium/chromium-headless-shell', '/usr/lib/chromium/chromium']
-
-/** The proxy that joins a browser to the web. */
-export interface BrowserEgress {
-  /** Its address as the workspace sees it: `http://127.0.0.1:3128`. */
-  readonly proxy: string
-  /** Hash of the public key of the authority that signs what comes through it, as Chromium's `--ignore-certificate-errors-spki-list` takes it. */
-  readonly spki: string
-}
 
 /** How long a page may take to load, in milliseconds. */
 const navigationTimeoutMs = 30_000
@@ -27,14 +20,18 @@ export function missingForBrowser(tier: SandboxTier): string | null {
 
 const findExecutable = () => executables.find(isExecutable)
 
-/**
- * Configuration of `@playwright/mcp` as JSON. Addresses of the loopback are those of the workspace itself, which the browser reaches
- * without the proxy.
- */
-export function browserConfig(egress: BrowserEgress | null): string {
-  const executablePath = findExecutable()
-  const args = ['--disable-dev-shm-usage', ...(egress ? [`--ignore-certificate-errors-spki-list=${egress.spki}`] : [])]
-  const launchOptions = { executablePath, headless: true, chromiumSandbox: true, args, ...(egress && { proxy: { server: egress.proxy } }) }
+/** Hosts that are the workspace itself, which its browser reaches without the proxy. */
+const ownHosts = 'localhost,127.0.0.1,[::1]'
+
+/** Configuration of `@playwright/mcp` as JSON, for a browser that reaches the web by the proxy of its workspace. */
+export function browserConfig({ port, credentials, spki }: Egress): string {
+  const launchOptions = {
+    executablePath: findExecutable(),
+    headless: true,
+    chromiumSandbox: true,
+    args: ['--disable-dev-shm-usage', `--ignore-certificate-errors-spki-list=${spki}`],
+    proxy: { server: `http://127.0.0.1:${port}`, bypass: ownHosts, ...credentials },
+  }
   return JSON.stringify({
     browser: { browserName: 'chromium', isolated: true, launchOptions },
     // Code of Playwright and tools that pages register are of no use to an agent.

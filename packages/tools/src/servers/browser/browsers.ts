@@ -38,8 +38,7 @@ export class Browsers {
   }
 
   of(workspace: Workspace): LeaseBrowser {
-    const browser =
-      this.#ofWorkspace.get(workspace) ?? new LeaseBrowser({ workspace, egress: async () => null, admit: (signal) => this.#admit(signal) })
+    const browser = this.#ofWorkspace.get(workspace) ?? new LeaseBrowser({ workspace, admit: (signal) => this.#admit(signal) })
     this.#ofWorkspace.set(workspace, browser)
     return browser
   }

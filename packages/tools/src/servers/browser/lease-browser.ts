@@ -1,7 +1,8 @@
 import { createSlots, orAborted, type RunningProgram, ToolError, TrainError, type Workspace } from '@aworld-train/core'
 import { Client } from '@modelcontextprotocol/client'
 import { z } from 'zod'
-import { type BrowserEgress, browserConfig } from './browser-config.ts'
+import type { ServerToolContext } from '../../tool-server.ts'
+import { browserConfig } from './browser-config.ts'
 import { browserProgram } from './browser-folders.ts'
 import { errorText, OutputFiles, withoutDuration } from './output-files.ts'
 import { ProgramTransport } from './program-transport.ts'
@@ -19,9 +20,11 @@ interface OpenBrowser {
   readonly client: Client
 }
 
+/** The part of a tool's context that a browser uses. */
+type BrowserContext = Pick<ServerToolContext, 'egress' | 'signal'>
+
 export interface LeaseBrowserOptions {
   readonly workspace: Workspace
-  readonly egress: () => Promise<BrowserEgress | null>
   /** Waits until there is memory for a browser, and resolves to what tells that it has ended. */
   readonly admit: (signal: AbortSignal) => Promise<() => void>
 }
@@ -43,10 +46,11 @@ export class LeaseBrowser {
    * Calls a tool of Playwright's, and starts the browser for the first. Resolves to the text of its answer. What the browser refuses, and
    * its end in the middle of the call, reject with a ToolError.
    */
-  async call(name: string, input: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<string> {
+  async call(name: string, input: Readonly<Record<string, unknown>>, context: BrowserContext): Promise<string> {
+    const { signal } = context
     await this.#turn.take(signal)
     try {
-      this.#open ??= await this.#start(signal)
+      this.#open ??= await this.#start(context)
       const browser = this.#open
       const isNew = this.#hasDied
       this.#hasDied = false
@@ -74,16 +78,19 @@ export class LeaseBrowser {
     return exitCode === 0 ? text : answer
   }
 
-  async #start(signal: AbortSignal): Promise<OpenBrowser> {
-    const { workspace, egress, admit } = this.#options
+  async #start({ egress, signal }: BrowserContext): Promise<OpenBrowser> {
+    const { workspace, admit } = this.#options
     const dismiss = await admit(signal)
-    const script = 'printf %s "$0" > /tmp/browser.json; exec node "$1" --config /tmp/browser.json'
-    const command = ['bash', '-c', script, browserConfig(await egress()), browserProgram] as const
-    const never = new AbortController().signal
-    const program = await workspace.program({ command, profile: 'graphical', env: { HOME: '/tmp' } }, never).catch((error: unknown) => {
-      dismiss()
-      throw error
-    })
+    const program = await egress()
+      .then((way) => {
+        const script = 'printf %s "$0" > /tmp/browser.json; exec node "$1" --config /tmp/browser.json'
+        const command = ['bash', '-c', script, browserConfig(way), browserProgram] as const
+        return workspace.program({ command, profile: 'graphical', env: { HOME: '/tmp' } }, new AbortController().signal)
+      })
+      .catch((error: unknown) => {
+        dismiss()
+        throw error
+      })
     void program.ended.then(dismiss)
     const client = new Client({ name: 'aworld-train', version: '0.1.0' })
     try {

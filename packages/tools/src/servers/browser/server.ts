@@ -17,9 +17,8 @@ function toServerTool({ name, description, inputSchema }: (typeof packageTools)[
     input: z.fromJSONSchema(inputSchema as z.core.JSONSchema.JSONSchema) as z.ZodObject,
     output: z.object({ text: z.string() }),
     async call(input, context) {
-      const { browser, signal } = context
       const { url } = input
-      const text = await browser.call(name, typeof url === 'string' ? { ...input, url: pageAddress(url) } : input, signal)
+      const text = await context.browser.call(name, typeof url === 'string' ? { ...input, url: pageAddress(url) } : input, context)
       return { text: text + (await showPicture(text, context)) }
     },
     toText: ({ text }) => text,
