@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { desktopFrameKey, LeaseAnswer, type Sandbox, ToolImage, type Workspace } from '@aworld-train/core'
+import { createEnvironment } from '@aworld-train/environment'
 import { defineTool, type EnvironmentServerOptions, type ToolServer } from '@aworld-train/tools'
 import { openSandbox } from '@aworld-train/tools/sandbox'
 import type { Page } from 'playwright-core'
@@ -24,6 +26,7 @@ import {
   type TestServer,
 } from '../../packages/tools/src/testing/open-test-server.ts'
 import { openBrowser } from '../dashboard/browser.ts'
+import { pictures } from '../dashboard/check-page.ts'
 
 /** Chromium in the lease, with a page in one colour that each key turns into another. */
 const screen: ToolServer = {
@@ -167,6 +170,7 @@ test('the page shows the desktop of the lease, of the rollout, or of the newest 
   await page.goto(first.desktopUrl!)
   await expect.poll(() => colorOf(page), patience).toBe(lime)
   expect(await page.innerText('#status')).toBe('run.first, attempt 2, task t1 · you watch')
+  if (pictures) await page.screenshot({ path: join(pictures, 'desktop.png') })
   await page.goto(second.address('/vnc.html', { autoconnect: 'true' }))
   await expect.poll(() => colorOf(page), patience).toBe(blue)
   const other = await page.context().newPage()
@@ -223,6 +227,31 @@ test('a frame follows a call that changed the screen, out of sight of the model'
   await show(lease, 'blue')
   await expect.poll(idle, patience).toBeDefined()
   await lease.close()
+})
+
+test('an agent that asks for a desktop gets the pictures of its calls, and none from a server without leases', async () => {
+  const open = (url: string) => {
+    const environment = createEnvironment()
+    onTestFinished(() => environment.close())
+    const lease = environment.lease({ rollout: 'train/1', attempt: 0, sample: 0, task: { id: 't1' } })
+    const headers = { Authorization: `Bearer ${server.connectionToken}`, MCP_SERVERS: 'screen-server' }
+    const mcpConfig = { mcpServers: { tools: { url, headers, desktop: true } } }
+    return { environment, tools: lease.tools({ agent: 'a', mcpConfig }, new AbortController().signal) }
+  }
+  const { environment, tools } = open(server.url)
+  const call = { name: 'screen-server__idle', arguments: {} }
+  const result = await (await tools).call(call, new AbortController().signal)
+  expect(result).toMatchObject({ content: 'done', images: [{ mimeType: 'image/png', shows: 'desktop' }] })
+  const [{ desktopUrl } = {}] = environment.sandboxes()
+  await page.goto(`${desktopUrl}&rollout=train/1`)
+  await expect.poll(() => page.innerText('#status'), patience).toMatch(/^\w{8}\.train\/1, attempt 1, task t1 · you watch$/)
+  const other = createServer((_request, response) => response.writeHead(404).end('no such path')).listen(0, '127.0.0.1')
+  onTestFinished(() => void other.close())
+  await once(other, 'listening')
+  await expect(open(`http://127.0.0.1:${(other.address() as AddressInfo).port}/mcp`).tools).rejects.toMatchObject({
+    code: 'ENVIRONMENT_START_FAILED',
+    message: expect.stringContaining('it leases no workspace and so no desktop: status 404 no such path'),
+  })
 })
 
 test.each(['page', 'socket'])('a %s needs a token of the lease beyond loopback, and no foreign one anywhere', async (what) => {

@@ -105,6 +105,8 @@ describe('selectServers', () => {
     [{ a: { type: 'sse', command: 'x' } }, {}, /needs a "url"/],
     [{ a: 'node' }, {}, /not an object/],
     [{ a: { command: 'x', sandbox: 'true' } }, {}, /"sandbox" must be true, false, or \{ "read": \[paths\] \}/],
+    [{ a: { command: 'x', desktop: true } }, {}, /"desktop" is for environment servers/],
+    [{ a: { url: 'http://x/mcp', desktop: 'yes' } }, {}, /"desktop" must be true or false/],
     [{ a: { command: 'x', sandbox: null } }, {}, /"sandbox" must be true/],
     [{ a: { command: 'x', sandbox: { reads: ['a'] } } }, {}, /"sandbox" must be true/],
     [{ a: { command: 'x', sandbox: { read: 'a' } } }, {}, /"sandbox" must be true/],

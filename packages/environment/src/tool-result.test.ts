@@ -1,3 +1,4 @@
+import { desktopFrameKey } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { toToolResult } from './tool-result.ts'
 
@@ -24,4 +25,13 @@ test.each([
 ])('of an image that is %s only the name is passed on', (_, block) => {
   const result = toToolResult('look', { content: [block] }, 2 ** 20)
   expect(result).toEqual({ content: expect.stringMatching(/^\[image [^\n]+ bytes\]$/), isError: false })
+})
+
+test.each([
+  ['of the desktop is kept, and not named', { mimeType: 'image/png', data: 'AAAA', shows: 'desktop' }, true],
+  ['that is no picture is left out', { mimeType: 'text/html', data: 'AAAA' }, false],
+  ['that is a text is left out', 'AAAA', false],
+])('a still %s', (_, frame, isKept) => {
+  const result = toToolResult('look', { content: [text('here')], _meta: { [desktopFrameKey]: frame } }, 100)
+  expect(result).toEqual({ content: 'here', isError: false, ...(isKept && { images: [frame] }) })
 })
