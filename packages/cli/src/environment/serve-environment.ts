@@ -18,6 +18,9 @@ import { openParserJail, openSandbox } from '@aworld-train/tools/sandbox'
 import { type EnvironmentFiles, makeEnvironmentFolder, removeConnection, writeConnection } from './environment-files.ts'
 import { loadProjectServers } from './project-servers.ts'
 
+/** Longest error in the log, in characters. */
+const longestReport = 10_000
+
 export interface ServeEnvironmentOptions {
   readonly files: EnvironmentFiles
   readonly host: string
@@ -72,7 +75,7 @@ export async function serveEnvironment(options: ServeEnvironmentOptions): Promis
     }),
   )
   const notices = [...settings.notices, ...parsers.notices]
-  const onError = (error: Error) => void process.stderr.write(`${error.stack ?? error.message}\n`)
+  const onError = (error: Error) => void process.stderr.write(`${(error.stack ?? error.message).slice(0, longestReport)}\n`)
   const server = stack.adopt(
     await openEnvironmentServer({ ...listening, servers, sandbox, parsers, outward, models, keyFile, notices, onError }),
     (each) => each.close(),

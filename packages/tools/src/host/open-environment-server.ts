@@ -86,7 +86,7 @@ export interface EnvironmentServerOptions {
   readonly maxFileBytes?: number | undefined
   /** Notices for a person in the status, besides those of the sandbox. */
   readonly notices?: readonly string[] | undefined
-  /** Called with errors that no tool should throw, with the failures of workspaces, and with errors of their removal. */
+  /** Called with errors that no tool should throw, ten of each lease, with the failures of workspaces, and with errors of their removal. */
   readonly onError?: ((error: Error) => void) | undefined
 }
 

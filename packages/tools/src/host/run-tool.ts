@@ -1,4 +1,4 @@
-import { type Outward, orAborted, type ParserJail, type SandboxTier, ToolError, type ToolImage, TrainError } from '@aworld-train/core'
+import { type Outward, orAborted, type ParserJail, type SandboxTier, type Slots, ToolError, type ToolImage, TrainError } from '@aworld-train/core'
 import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Lease } from '../leases/lease.ts'
 import type { Browsers } from '../servers/browser/browsers.ts'
@@ -18,7 +18,7 @@ export interface ToolWorld {
   readonly callTimeoutMs: number
   /** Most calls of one lease at once. */
   readonly maxCalls: number
-  /** Called with errors that no tool should throw. */
+  /** Called with errors of connections. */
   readonly onError: (error: Error) => void
 }
 
@@ -55,16 +55,17 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
   try {
     const workspace = await orAborted(lease.workspace(), either)
     const images: ToolImage[] = []
+    const outward = outwardOf(lease, world.outward)
     const context: ServerToolContext = {
       workspace,
       tier: world.tier,
       shell: () => lease.shell(session),
       browser: world.browsers.of(workspace),
       desktop: () => lease.desktop(),
-      outward: world.outward,
+      outward,
       egress: () => lease.egress(),
       parsers: parsersOf(lease, world.parsers),
-      model: (role) => openToolModel(role, world.models[role] ?? null, world.outward, either),
+      model: (role) => openToolModel(role, world.models[role] ?? null, outward, either),
       show: (image) => void images.push(image),
       signal: either,
     }
@@ -85,27 +86,36 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
       if (error.code === 'TOOL_SERVER_DIED') void lease.end(error)
       throw toProtocolError(error)
     }
-    world.onError(error instanceof Error ? error : new Error(String(error)))
+    lease.report(error instanceof Error ? error : new Error(String(error)))
     throw new ProtocolError(ProtocolErrorCode.InternalError, `The tool "${offered.listing.name}" failed; the log of the server says why.`)
   } finally {
     release()
   }
 }
 
-/** The parsers for a lease, which takes only a few at a time, so that many documents of one lease do not hold up those of another. */
-function parsersOf({ parserPlaces }: Lease, parsers: ParserJail): ParserJail {
-  const inPlace =
-    (parse: ParserJail['parse']): ParserJail['parse'] =>
-    async (module, bytes, options, signal) => {
-      await parserPlaces.take(signal)
-      try {
-        return await parse(module, bytes, options, signal)
-      } finally {
-        parserPlaces.give()
-      }
+/** Does work in one of a lease's places, so that much work of one lease does not hold up that of another. The last argument is its signal. */
+const inPlace =
+  <Arguments extends readonly [...unknown[], AbortSignal], Value>(places: Slots, work: (...args: Arguments) => Promise<Value>) =>
+  async (...args: Arguments): Promise<Value> => {
+    await places.take(args.at(-1) as AbortSignal)
+    try {
+      return await work(...args)
+    } finally {
+      places.give()
     }
-  return { ...parsers, parse: inPlace(parsers.parse), parseNative: inPlace(parsers.parseNative) }
-}
+  }
+
+const parsersOf = ({ parserPlaces }: Lease, parsers: ParserJail): ParserJail => ({
+  ...parsers,
+  parse: inPlace(parserPlaces, parsers.parse),
+  parseNative: inPlace(parserPlaces, parsers.parseNative),
+})
+
+const outwardOf = ({ requestPlaces }: Lease, outward: Outward): Outward => ({
+  ...outward,
+  fetch: inPlace(requestPlaces, outward.fetch),
+  service: inPlace(requestPlaces, outward.service),
+})
 
 /** Remarks on arguments without effect, so that a model trained on other tools does not rely on them. */
 function ignoredArguments({ tool }: OfferedTool, input: unknown): string[] {

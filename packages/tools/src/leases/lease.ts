@@ -20,6 +20,12 @@ const maxShells = 64
 /** Most parsers that run at once for one lease, so that others find a place. */
 const maxParsers = Math.max(1, Math.floor(availableParallelism() / 2))
 
+/** Most requests to the world outside at once. Half of what one host gets from all leases together. */
+const maxRequests = 4
+
+/** Most errors of tools that are reported, so that no lease fills the log. */
+const maxReports = 10
+
 const working = new AsyncLocalStorage<Lease>()
 
 /** The lease in whose work this runs, even in callbacks of streams and timers that the work began. */
@@ -42,7 +48,7 @@ export interface LeaseOptions {
   readonly openEgress: OpenEgress
   readonly sandbox: Sandbox
   readonly ttlMs: number
-  /** Called with the failure of the workspace, and with an error of its removal. */
+  /** Called with errors of tools, with the failure of the workspace, and with an error of its removal. */
   readonly onError: (error: Error) => void
 }
 
@@ -61,6 +67,8 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   readonly signal: AbortSignal
   /** Its places among the parsers of the server. */
   readonly parserPlaces: Slots
+  /** Its places among the requests of the server to the world outside. */
+  readonly requestPlaces: Slots
   workspace(): Promise<Workspace>
   /** Its desktop, started at the first call; `null` if it has none. */
   desktop(): Promise<Desktop | null>
@@ -70,6 +78,8 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   shell(session: string): Promise<Shell>
   /** Begins a call and returns the function that ends it. The time of the lease begins again at both moments. */
   use(): () => void
+  /** Reports an error that no tool should throw. */
+  report(error: Error): void
   /** Runs work of the lease. Everything that the work begins belongs to the lease. */
   work<Value>(work: () => Value): Value
   /** Ends calls and processes, and removes files. Resolves when they are gone. The first reason is kept. */
@@ -81,6 +91,7 @@ export function createLease(options: LeaseOptions): Lease {
   const openedAt = Date.now()
   let expiresAt = openedAt + ttlMs
   let running = 0
+  let reports = 0
   let ended: TrainError | null = null
   let gone: Promise<void> | null = null
   const ending = new AbortController()
@@ -143,6 +154,7 @@ export function createLease(options: LeaseOptions): Lease {
     },
     signal: ending.signal,
     parserPlaces: createSlots(maxParsers),
+    requestPlaces: createSlots(maxRequests),
     workspace,
     async desktop() {
       if (!hasDesktop) return null
@@ -168,6 +180,9 @@ export function createLease(options: LeaseOptions): Lease {
         running--
         expiresAt = Date.now() + ttlMs
       }
+    },
+    report(error) {
+      if (reports++ < maxReports) onError(error)
     },
     work: (work) => working.run(lease, work),
     end(reason) {

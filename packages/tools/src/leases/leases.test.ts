@@ -184,6 +184,22 @@ it('a lease has at most 64 shells, whatever its client calls its sessions', asyn
   expect(await lease.shell('63')).toBe(shells[63])
 })
 
+it('a tool of a lease that fails for ever is reported ten times', async () => {
+  const errors: Error[] = []
+  const server = await openTestServer({ onError: (error) => errors.push(error) })
+  const open = async (rollout: string) => {
+    const answer = LeaseAnswer.parse(await (await request(server, 'POST', '/v1/leases', { ...leaseOpen, rollout })).json())
+    return await connectClient(server.url, { token: answer.token })
+  }
+  const [one, other] = [await open('one'), await open('other')]
+  for (let tries = 0; tries < 20; tries++) await expect(callTool(one, 'notes-server__fail', { how: 'bug' })).rejects.toThrow('failed')
+  expect(errors).toHaveLength(10)
+  await expect(callTool(other, 'notes-server__fail', { how: 'bug' })).rejects.toThrow('failed')
+  expect(errors).toHaveLength(11)
+  await Promise.all([one.close(), other.close()])
+  await server.close()
+})
+
 it('a lease that has ended is known until ten thousand others have ended', async () => {
   const maxQuota = { memoryBytes: 1, diskBytes: 1, processes: 1, cpuSeconds: 1, outputBytes: 1 }
   const bounds = { quota: {}, maxQuota, ttlMs: 1_000, maxLeases: 1, mayOpenNet: false }
