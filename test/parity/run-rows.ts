@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { createVllmFleet } from '@aworld-train/engines/remote'
 import { bridgeDirectory } from '@aworld-train/trainers/shared'
 import { planVerl, readVerlConfig, withoutOwnRay } from '@aworld-train/trainers/verl'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { commands } from '../../packages/cli/src/commands/index.ts'
 import { toOptions } from '../../packages/cli/src/define-command.ts'
 import { readWithExcerpt } from '../../packages/trainers/src/verl/testing/excerpt-of-verl.ts'
@@ -185,7 +185,7 @@ export const commandRows: readonly ParityRow[] = [
     theirs: '`sh start_env.sh`',
     ours: '`npx aworld-train env start`; in a clone `sh env/start_env.sh`',
     status: 'works',
-    note: 'On this machine, without Docker. See [Give your agents a tool environment](tool-environment.md).',
+    note: 'On this machine, without Docker; [in a container](containers.md) with `docker compose -f env/compose.yaml up`. See [Give your agents a tool environment](tool-environment.md).',
     check: ({ folder }) => printsConnection('start_env.sh', folder),
   },
   {
@@ -197,9 +197,17 @@ export const commandRows: readonly ParityRow[] = [
   },
   {
     theirs: '`kubectl`, deploying the environment on Kubernetes',
-    ours: '—',
-    status: 'later',
-    note: 'Comes with a container of the environment.',
+    ours: '`kubectl apply -k env/kubernetes`',
+    status: 'works',
+    note: 'A lease is on one pod, whose name its `url` has. See [Run the tool environment in containers](containers.md).',
+    check: async () => {
+      const file = (name: string) => readFile(join(repository, 'env/kubernetes', name), 'utf8')
+      const { resources }: { readonly resources: readonly string[] } = parse(await file('kustomization.yaml'))
+      const texts = await Promise.all(resources.map(file))
+      const objects = texts.flatMap((text) => parseAllDocuments(text).map((each) => each.toJS()))
+      const pod = objects.find(({ kind }) => kind === 'StatefulSet').spec.template.spec
+      assert.deepEqual([pod.hostUsers, pod.containers[0].securityContext.procMount], [false, 'Unmasked'])
+    },
   },
   {
     theirs: '`ray start --head`, `ray status`, `ray job submit … -- bash run.sh`',
