@@ -41,6 +41,7 @@ const commands = {
   start: ['packages/cli/src/main.ts', 'train', 'examples/periodic-table'],
   cli: ['packages/cli/src/main.ts'],
   test: ['scripts/test.ts'],
+  'test:containers': ['scripts/test.ts', '--suite', 'containers'],
   'test:dashboard': ['scripts/test.ts', '--suite', 'dashboard'],
   'test:environment': ['scripts/test.ts', '--suite', 'environment'],
   'test:executors': ['scripts/test.ts', '--suite', 'executors'],

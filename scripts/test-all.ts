@@ -19,7 +19,7 @@ const suites: readonly Suite[] = [
   ...(quick || shares === null
     ? [
         ['test', []] as const,
-        ...['packed', 'dashboard', 'environment', 'executors', 'frameworks', 'trainers'].map(
+        ...['packed', 'containers', 'dashboard', 'environment', 'executors', 'frameworks', 'trainers'].map(
           (name): Suite => [`test:${name}`, ['--suite', name, ...(quick ? ['--quick'] : [])]],
         ),
       ]
