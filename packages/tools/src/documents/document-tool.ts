@@ -13,6 +13,9 @@ export const filePath = z
   .max(4_096)
   .describe('Path of the file in the workspace, such as "report.pdf" or "/workspace/report.pdf".')
 
+/** The password of a protected file. */
+export const password = z.string().min(1).max(255).nullish().describe('Password of the file, if it is protected by one.')
+
 export const offsetOf = (unit: string) =>
   z.int().min(0).default(0).describe(`How many ${unit} to skip. An answer that is not the end says with which offset to continue.`)
 

@@ -104,7 +104,8 @@ const remedies: Readonly<Record<FileKind, string>> = {
   ppt: 'is a PowerPoint presentation of 97 to 2003: read it with extract_pptx_content',
   odp: 'is an OpenDocument presentation: read it with extract_pptx_content',
   compound: 'is a compound file of an old program that is no document of Office',
-  encrypted: 'is encrypted with a password: ask for a copy without one',
+  encrypted:
+    'is a file of Office with a password: pass that to extract_docx_content, extract_csv_content or extract_pptx_content, whichever reads it',
   image: 'is an image, not a document',
   binary: 'is a binary file, not a document',
 }

@@ -2,17 +2,22 @@ import type { CellObject, WorkSheet } from '@e965/xlsx'
 import { parse as parseCsv } from 'csv-parse/sync'
 import { openArchive, toStoredArchive } from '../../documents/archive.ts'
 import { decodeText } from '../../documents/decode-text.ts'
+import { withoutPassword } from '../../documents/decrypt-office.ts'
 import { expectKind } from '../../documents/file-kind.ts'
 import { readWith, Unreadable } from '../../documents/unreadable.ts'
+import { factsOf, type SheetFacts } from './sheet-facts.ts'
 import { TableCollector, type TablePage, type TablePageOptions } from './table-page.ts'
 
 export interface CsvOptions extends TablePageOptions {
   /** Name of the file in messages. */
   readonly file: string
+  readonly password: string | null
   readonly encoding: string | null
   readonly delimiter: string | null
   /** Sheet of a workbook; null for the first. */
   readonly sheet: string | null
+  /** Whether facts beside the values of a workbook are collected. */
+  readonly facts: boolean
 }
 
 export interface CsvDocument extends TablePage {
@@ -20,11 +25,15 @@ export interface CsvDocument extends TablePage {
   readonly delimiter: string | null
   readonly sheet: string | null
   readonly sheets: readonly string[]
+  /** Those of the sheets that the workbook's program does not show. */
+  readonly hiddenSheets: readonly string[]
+  readonly facts: SheetFacts | null
   readonly notices: readonly string[]
 }
 
 /** One page of a delimited text or of a workbook's sheet. */
-export default async function parse(bytes: Buffer, options: CsvOptions): Promise<CsvDocument> {
+export default async function parse(source: Buffer, options: CsvOptions): Promise<CsvDocument> {
+  const bytes = await withoutPassword(options.file, source, options.password)
   const kind = expectKind(options.file, bytes, ['text', 'xlsx'])
   return kind === 'xlsx' ? parseWorkbook(bytes, options) : parseText(bytes, options)
 }
@@ -32,7 +41,7 @@ export default async function parse(bytes: Buffer, options: CsvOptions): Promise
 async function parseText(bytes: Buffer, options: CsvOptions): Promise<CsvDocument> {
   const { text, encoding, notices } = await decodeText(options.file, bytes, options.encoding)
   const delimiter = options.delimiter === '\\t' ? '\t' : (options.delimiter ?? detectDelimiter(text))
-  const facts = { encoding, delimiter, sheet: null, sheets: [] }
+  const facts = { encoding, delimiter, sheet: null, sheets: [], hiddenSheets: [], facts: null }
   try {
     return { ...collectRecords(text, delimiter, '"', options), ...facts, notices }
   } catch (error) {
@@ -83,6 +92,8 @@ async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDoc
       cellDates: true,
       UTC: true,
       sheetStubs: true,
+      cellNF: true,
+      cellStyles: options.facts,
       sheets: options.sheet ?? 0,
     }),
   )
@@ -97,13 +108,16 @@ async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDoc
   }
   const collector = new TableCollector(options)
   const worksheet = workbook.Sheets[sheet]
-  for (const row of worksheet === undefined ? [] : rowsOf(worksheet)) collector.add(row)
+  for (const { number, cells } of worksheet === undefined ? [] : rowsOf(worksheet)) collector.add(cells, number)
+  const page = collector.page(options.file)
   return {
-    ...collector.page(options.file),
+    ...page,
     encoding: null,
     delimiter: null,
     sheet,
     sheets: workbook.SheetNames,
+    hiddenSheets: workbook.SheetNames.filter((_, index) => (workbook.Workbook?.Sheets?.[index]?.Hidden ?? 0) !== 0),
+    facts: worksheet === undefined || !options.facts ? null : factsOf(worksheet, page.sheetRows),
     notices: worksheet === undefined ? [`Sheet "${sheet}" is a chart or is damaged; it has no cells.`] : [],
   }
 }
@@ -122,13 +136,13 @@ function withoutLongReferences(part: Buffer): Buffer {
   return Buffer.from(text, 'latin1')
 }
 
-/** Yields the rows that have a value. A sheet may claim a million rows and have cells in two. */
-function* rowsOf(worksheet: WorkSheet): Generator<string[]> {
+/** Yields the rows that have a value, with their numbers. A sheet may claim a million rows and have cells in two. */
+function* rowsOf(worksheet: WorkSheet): Generator<{ readonly number: number; readonly cells: string[] }> {
   const rows = (worksheet['!data'] ?? []) as (CellObject | undefined)[][]
   for (const index of Object.keys(rows)) {
     const row = Array.from(rows[Number(index)] ?? [], toText)
     const length = row.findLastIndex((cell) => cell !== '') + 1
-    if (length > 0) yield row.slice(0, length)
+    if (length > 0) yield { number: Number(index) + 1, cells: row.slice(0, length) }
   }
 }
 
@@ -138,6 +152,8 @@ function toText(cell: CellObject | undefined): string {
   if (cell.t === 'e') return String(cell.w ?? '#ERROR')
   if (cell.t === 'z' || cell.v === undefined) return cell.f === undefined ? '' : `=${cell.f}`
   if (cell.v instanceof Date) {
+    // A duration, such as 30:15, is no date.
+    if (/\[[hms]+\]/i.test(String(cell.z)) && cell.w !== undefined) return cell.w
     if (Number.isNaN(cell.v.getTime())) return String(cell.w ?? '')
     const [day, time] = cell.v.toISOString().split(/T|\.\d+Z/) as [string, string]
     // Excel stores a time of day on the day before its first day.

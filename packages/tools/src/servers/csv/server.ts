@@ -1,7 +1,16 @@
 import { z } from 'zod'
-import { filePath, listSupportedFormats, offsetOf, placeFields, readOfficeDocument, toAnswer } from '../../documents/document-tool.ts'
+import {
+  filePath,
+  listSupportedFormats,
+  offsetOf,
+  password,
+  placeFields,
+  readOfficeDocument,
+  toAnswer,
+} from '../../documents/document-tool.ts'
 import { toTabbed, toTable } from '../../documents/markdown.ts'
 import { defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
+import { columnName } from './sheet-facts.ts'
 
 const statistics = z.object({
   column: z.string(),
@@ -34,6 +43,17 @@ const output = z.object({
   delimiter: z.string().nullable(),
   sheet: z.string().nullable(),
   sheets: z.array(z.string()),
+  hiddenSheets: z.array(z.string()),
+  rowNumbers: z.object({ heading: z.int(), rows: z.array(z.int()) }).nullable(),
+  facts: z
+    .object({
+      comments: z.array(z.object({ cell: z.string(), author: z.string(), text: z.string() })),
+      links: z.array(z.object({ cell: z.string(), target: z.string() })),
+      fills: z.array(z.object({ color: z.string(), cells: z.string() })),
+      merged: z.array(z.string()),
+      omitted: z.int(),
+    })
+    .nullable(),
 })
 type Output = z.output<typeof output>
 
@@ -44,12 +64,19 @@ const extractCsvContent = defineTool({
     'Rows and columns come in pages; statistics are over all rows. Formulas show the value that was saved.',
   input: z.object({
     file_path: filePath,
+    password,
     output_format: outputFormat,
     max_rows: z.int().min(1).max(10_000).default(1_000).describe('At most this many rows; a page also ends at 40,000 characters.'),
     include_statistics: z.boolean().default(true).describe('Adds counts, mean, quartiles or the most frequent value of each column.'),
     generate_visualizations: z.boolean().default(false).describe('Adds a histogram of each column of numbers, drawn as text.'),
     encoding: z.string().min(1).max(40).nullish().describe('Such as "utf-8" or "windows-1252"; detected where absent.'),
     delimiter: z.string().min(1).max(5).nullish().describe('What separates cells, such as ";"; detected where absent.'),
+    include_formatting: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Adds what a workbook has beside its values: comments, links, colours behind cells and merged ranges, with their addresses.',
+      ),
     sheet: z.string().min(1).max(255).nullish().describe('Name of the sheet of a workbook; the first where absent.'),
     offset: offsetOf('rows'),
     column_offset: offsetOf('columns'),
@@ -57,6 +84,7 @@ const extractCsvContent = defineTool({
   output,
   async call(input, context) {
     const options = {
+      password: input.password ?? null,
       offset: input.offset,
       maxRows: input.max_rows,
       columnOffset: input.column_offset,
@@ -65,15 +93,23 @@ const extractCsvContent = defineTool({
       encoding: input.encoding ?? null,
       delimiter: input.delimiter ?? null,
       sheet: input.sheet ?? null,
+      facts: input.include_formatting,
     }
     const document = await readOfficeDocument(input.file_path, 'xlsx', import.meta.url, options, context)
     return output.parse({ ...document, format: input.output_format })
   },
   toText(answer) {
     const notices = [...answer.notices]
-    if (answer.sheets.length > 1) notices.push(`Sheet "${answer.sheet}" of ${answer.sheets.map((name) => `"${name}"`).join(', ')}.`)
+    if (answer.sheets.length > 1)
+      notices.push(`Sheet "${answer.sheet}" of ${answer.sheets.map((name) => sheetName(name, answer)).join(', ')}.`)
+    if (hasRowNumbers(answer))
+      notices.push(`The first column is the number of the row in the sheet; the next is column ${columnName(answer.columnOffset)}.`)
     if (answer.totalColumns > answer.columns.length) notices.push(columnPlace(answer))
-    return toAnswer({ ...answer, notices }, 'Rows', [table(answer), describeStatistics(answer)].filter((part) => part !== '').join('\n\n'))
+    return toAnswer(
+      { ...answer, notices },
+      'Rows',
+      [table(answer), describeFacts(answer), describeStatistics(answer)].filter((part) => part !== '').join('\n\n'),
+    )
   },
 })
 
@@ -82,8 +118,43 @@ function columnPlace({ columnOffset, columns, totalColumns, nextColumnOffset }: 
   return nextColumnOffset === null ? `${place}.` : `${place}; continue with column_offset ${nextColumnOffset}.`
 }
 
-function table({ format, columns, rows }: Output): string {
-  return (format === 'markdown' ? toTable : toTabbed)([columns, ...rows])
+const sheetName = (name: string, { hiddenSheets }: Output) => `"${name}"${hiddenSheets.includes(name) ? ' (hidden)' : ''}`
+
+/** Whether rows are shown with their numbers, because some are blank or something is said about their cells. */
+function hasRowNumbers({ rowNumbers, offset, facts }: Output): boolean {
+  if (rowNumbers === null) return false
+  const isWhole = rowNumbers.heading === 1 && rowNumbers.rows.every((number, index) => number === offset + index + 2)
+  return !isWhole || (facts !== null && describedFacts(facts).length > 0)
+}
+
+function table(answer: Output): string {
+  const { format, columns, rows, rowNumbers } = answer
+  const numbers = hasRowNumbers(answer) ? [rowNumbers!.heading, ...rowNumbers!.rows] : null
+  const lines = [columns, ...rows].map((row, index) => (numbers === null ? row : [String(numbers[index]), ...row]))
+  return (format === 'markdown' ? toTable : toTabbed)(lines)
+}
+
+const describeFacts = ({ facts }: Output) => (facts === null ? '' : describedFacts(facts).join('\n'))
+
+function describedFacts({ comments, links, fills, merged, omitted }: NonNullable<Output['facts']>): string[] {
+  const list = (heading: string, lines: readonly string[]) =>
+    lines.length === 0 ? [] : [`${heading}:\n${lines.map((line) => `- ${line}`).join('\n')}`]
+  return [
+    ...list(
+      'Comments',
+      comments.map(({ cell, author, text }) => `${cell}${author && ` (${author})`}: ${text.replace(/\s+/g, ' ').trim()}`),
+    ),
+    ...list(
+      'Links',
+      links.map(({ cell, target }) => `${cell}: ${target}`),
+    ),
+    ...list(
+      'Colours behind cells',
+      fills.map(({ color, cells }) => `${color}: ${cells}`),
+    ),
+    ...(merged.length === 0 ? [] : [`Merged cells: ${merged.join(', ')}`]),
+    ...(omitted === 0 ? [] : [`${omitted} more comments, links and ranges of cells are left out; ask for fewer rows.`]),
+  ]
 }
 
 function describeStatistics({ statistics, nextOffset, offset, total }: Output): string {

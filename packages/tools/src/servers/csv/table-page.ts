@@ -1,4 +1,5 @@
 import { refuseBehindEnd } from '../../documents/page.ts'
+import type { SheetRows } from './sheet-facts.ts'
 
 export interface TablePageOptions {
   readonly offset: number
@@ -33,6 +34,10 @@ export interface TablePage {
   readonly totalColumns: number
   readonly nextColumnOffset: number | null
   readonly rows: readonly (readonly string[])[]
+  /** Numbers of the row that names the columns and of `rows` in the sheet; null for a text. */
+  readonly rowNumbers: { readonly heading: number; readonly rows: readonly number[] } | null
+  /** Rows of the sheet from the first of this page to the last before the next page. */
+  readonly sheetRows: SheetRows
   readonly offset: number
   readonly total: number
   readonly nextOffset: number | null
@@ -50,6 +55,9 @@ export class TableCollector {
   #total = 0
   #characters = 0
   #isPageFull = false
+  #headingNumber: number | null = null
+  readonly #rowNumbers: number[] = []
+  #lastNumber = Number.POSITIVE_INFINITY
   readonly #rows: string[][] = []
   readonly #collectors: ColumnCollector[] = []
 
@@ -57,22 +65,30 @@ export class TableCollector {
     this.#options = options
   }
 
-  add(row: readonly string[]): void {
+  /** Adds a row; one of a sheet comes with its number, counted from 1. */
+  add(row: readonly string[], number: number | null = null): void {
     this.#totalColumns = Math.max(this.#totalColumns, row.length)
     const start = this.#options.columnOffset
     const cells = row.slice(start, start + tableLimits.columns)
     if (this.#columns === null) {
       this.#columns = cells.map(shorten)
+      this.#headingNumber = number
       return
     }
     const index = this.#total
     this.#total += 1
+    if (this.#isPageFull && number !== null) this.#lastNumber = Math.min(this.#lastNumber, number - 1)
     if (this.#options.includeStatistics || this.#options.histograms) this.#count(cells)
     if (index < this.#options.offset || this.#isPageFull) return
     const shown = cells.map(shorten)
     this.#characters += shown.reduce((sum, cell) => sum + cell.length + 3, 0)
-    if (this.#rows.length > 0 && this.#characters > tableLimits.characters) this.#isPageFull = true
-    else this.#rows.push(shown)
+    if (this.#rows.length > 0 && this.#characters > tableLimits.characters) {
+      this.#isPageFull = true
+      if (number !== null) this.#lastNumber = number - 1
+      return
+    }
+    this.#rows.push(shown)
+    if (number !== null) this.#rowNumbers.push(number)
     if (this.#rows.length >= this.#options.maxRows) this.#isPageFull = true
   }
 
@@ -90,6 +106,8 @@ export class TableCollector {
       totalColumns: this.#totalColumns,
       nextColumnOffset: nextColumn < this.#totalColumns ? nextColumn : null,
       rows: this.#rows,
+      rowNumbers: this.#headingNumber === null ? null : { heading: this.#headingNumber, rows: this.#rowNumbers },
+      sheetRows: { first: offset === 0 ? 1 : (this.#rowNumbers[0] ?? 1), last: this.#lastNumber },
       offset,
       total: this.#total,
       nextOffset: nextRow < this.#total ? nextRow : null,

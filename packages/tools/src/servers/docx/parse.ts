@@ -1,5 +1,6 @@
 import mammoth from 'mammoth'
 import { type Archive, openArchive, toStoredArchive } from '../../documents/archive.ts'
+import { withoutPassword } from '../../documents/decrypt-office.ts'
 import { expectKind } from '../../documents/file-kind.ts'
 import { decodeEntities, htmlToMarkdown } from '../../documents/markdown.ts'
 import { type Page, pageOfText } from '../../documents/page.ts'
@@ -8,6 +9,7 @@ import { readWith } from '../../documents/unreadable.ts'
 export interface DocxOptions {
   /** Name of the file in messages. */
   readonly file: string
+  readonly password: string | null
   readonly plain: boolean
   readonly images: boolean
   readonly tables: boolean
@@ -30,7 +32,8 @@ export interface DocxDocument extends Page {
 const maxNames = 200
 
 /** One page of a Word document as Markdown. */
-export default async function parse(bytes: Buffer, options: DocxOptions): Promise<DocxDocument> {
+export default async function parse(source: Buffer, options: DocxOptions): Promise<DocxDocument> {
+  const bytes = await withoutPassword(options.file, source, options.password)
   expectKind(options.file, bytes, ['docx'])
   const archive = openArchive(options.file, bytes)
   const text = await readWith(options.file, 'DOCX', () => toMarkdown(archive, options))

@@ -6,6 +6,7 @@ import {
   imageFiles,
   listSupportedFormats,
   offsetOf,
+  password,
   placeFields,
   readOfficeDocument,
   toAnswer,
@@ -28,6 +29,7 @@ const extractDocxContent = defineTool({
     'Reads a Word document (.docx, and by LibreOffice .doc, .odt and .rtf) as Markdown: headings, lists, tables, links, footnotes, comments, headers and footers. Long documents come in pages.',
   input: z.object({
     file_path: filePath,
+    password,
     output_format: outputFormat,
     extract_images: extractImages,
     extract_tables: z.boolean().default(true).describe('Includes tables.'),
@@ -42,6 +44,7 @@ const extractDocxContent = defineTool({
   output,
   async call(input, context) {
     const options = {
+      password: input.password ?? null,
       plain: input.output_format === 'text',
       images: input.extract_images,
       tables: input.extract_tables,

@@ -144,7 +144,7 @@ const downloadPaper = defineFormattedTool({
     await workspace.put(path, answer.bytes, signal)
     const saved = { path, bytes: answer.bytes.length }
     if (!extract_text) return { ...saved, text: null }
-    const text = await readPdf(path, { offset: 0, limit: 50 }, context).catch((error: unknown) => {
+    const text = await readPdf(path, { offset: 0, limit: 50, password: null }, context).catch((error: unknown) => {
       if (!(error instanceof ToolError)) throw error
       throw new ToolError(`${savedText(saved)} Its text cannot be read: ${error.message}`)
     })

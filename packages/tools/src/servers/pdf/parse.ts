@@ -2,11 +2,13 @@ import { getDocumentProxy } from 'unpdf'
 import { expectKind } from '../../documents/file-kind.ts'
 import { type PageOfParts, pageOfParts } from '../../documents/page.ts'
 import { readWith, Unreadable } from '../../documents/unreadable.ts'
+import { formValues } from './form-values.ts'
 import { type PdfText, pageToMarkdown } from './page-to-markdown.ts'
 
 export interface PdfOptions {
   /** Name of the file in messages. */
   readonly file: string
+  readonly password: string | null
   readonly offset: number
   readonly limit: number
   readonly maxCharacters: number
@@ -20,9 +22,16 @@ export default async function parse(bytes: Buffer, options: PdfOptions): Promise
   expectKind(options.file, bytes, ['pdf'])
   return await readWith(options.file, 'PDF', async () => {
     // The reader takes the bytes away from its caller, hence the copy.
-    const document = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 }).catch((error) => {
+    const document = await getDocumentProxy(new Uint8Array(bytes), {
+      verbosity: 0,
+      ...(options.password !== null && { password: options.password }),
+    }).catch((error) => {
       if (error.name !== 'PasswordException') throw error
-      throw new Unreadable(`${options.file} is encrypted with a password. Ask for a copy without one.`)
+      throw new Unreadable(
+        options.password === null
+          ? `${options.file} is protected by a password: pass that as \`password\`, or ask for a copy without one.`
+          : `The password does not open ${options.file}; pass the right one as \`password\`.`,
+      )
     })
     const unreadable: string[] = []
     const empty: number[] = []
@@ -30,7 +39,9 @@ export default async function parse(bytes: Buffer, options: PdfOptions): Promise
       try {
         const page = await document.getPage(index + 1)
         const { items } = await page.getTextContent()
-        const text = pageToMarkdown(items.filter((item) => 'str' in item) as PdfText[])
+        const fields = formValues(await page.getAnnotations())
+        const words = pageToMarkdown(items.filter((item) => 'str' in item) as PdfText[])
+        const text = [words, fields === '' ? '' : `Form fields:\n${fields}`].filter((piece) => piece !== '').join('\n\n')
         if (text === '') empty.push(index + 1)
         return text
       } catch (error) {

@@ -42,6 +42,23 @@ test('pages come in pages, with their numbers on demand', async () => {
   await expect(read(pdf, { offset: 5 }, 'a.pdf')).rejects.toThrow('Offset 5 is behind the end of "a.pdf", which has 5 pages.')
 })
 
+test('the values of a form are told with the names that a person sees', async () => {
+  const box = (name: string, value: string) => `/FT /Btn /T (${name}) /V /${value} /AS /${value} /AP << /N << /Yes null /Off null >> >>`
+  const fields = [
+    '/FT /Tx /T (f1) /TU (Your surname) /V (M\\374ller)',
+    '/FT /Tx /T (empty) /V ()',
+    '/FT /Ch /Ff 131072 /T (city) /V (Ulm) /Opt [(Ulm) (Bonn)]',
+    '/FT /Ch /Ff 2097152 /T (many) /V [(a) (b)] /Opt [(a) (b) (c)]',
+    box('agree', 'Yes'),
+    box('deny', 'Off'),
+    '/FT /Sig /T (signature)',
+  ]
+  expect((await read(buildPdf([[line('A form', 700)]], { fields }))).text).toBe(
+    'A form\n\nForm fields:\n- Your surname: M\u00fcller\n- city: Ulm\n- many: a, b\n- agree: checked',
+  )
+  expect((await read(buildPdf([[]], { fields: fields.slice(0, 1) }))).text).toBe('Form fields:\n- Your surname: M\u00fcller')
+})
+
 test('a page without text is named, for it may be a scan', async () => {
   expect((await read(buildPdf([[], [line('words', 700)]]))).text).toBe(
     'words\n\n[Page 1: no text. A scan has only an image; read that with a tool for images.]',
@@ -52,7 +69,7 @@ test('what cannot be read says why, and what to do', async () => {
   await expect(read(Buffer.alloc(0))).rejects.toThrow('is empty')
   await expect(read(Buffer.from('words'), {}, 'a.pdf')).rejects.toThrow('"a.pdf" is plain text: read it with extract_text_content.')
   await expect(read(buildPdf([[line('x', 700)]], { encrypted: true }))).rejects.toThrow(
-    'is encrypted with a password. Ask for a copy without one.',
+    'is protected by a password: pass that as `password`, or ask for a copy without one.',
   )
   await expect(read(Buffer.from('%PDF-1.7\nnothing'))).rejects.toThrow(/could not be read as PDF: .+ It is damaged/)
 })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { filePath, listSupportedFormats, offsetOf, toAnswer } from '../../documents/document-tool.ts'
+import { filePath, listSupportedFormats, offsetOf, password, toAnswer } from '../../documents/document-tool.ts'
 import { defineTool, type ToolServer } from '../../tool-server.ts'
 import { pdfPages, readPdf } from './read-pdf.ts'
 
@@ -7,16 +7,17 @@ const output = pdfPages.extend({ isPaginated: z.boolean() })
 
 const convertDocumentToMarkdown = defineTool({
   name: 'convert_document_to_markdown',
-  description: 'Reads a PDF as Markdown, page by page. Scanned pages have no text.',
+  description: 'Reads a PDF as Markdown, page by page, with the values of its form fields. Scanned pages have no text.',
   input: z.object({
     file_path: filePath,
+    password,
     paginate: z.boolean().default(false).describe('Writes a line with its number above each page.'),
     offset: offsetOf('pages'),
     limit: z.int().min(1).max(500).default(50).describe('At most this many pages; an answer also ends at 40,000 characters.'),
   }),
   output,
-  async call({ file_path, paginate, offset, limit }, context) {
-    return { ...(await readPdf(file_path, { offset, limit }, context)), isPaginated: paginate }
+  async call({ file_path, password, paginate, offset, limit }, context) {
+    return { ...(await readPdf(file_path, { offset, limit, password: password ?? null }, context)), isPaginated: paginate }
   },
   toText(answer) {
     const pages = answer.parts.map((part, index) => (answer.isPaginated ? `--- page ${answer.offset + index + 1} ---\n\n${part}` : part))

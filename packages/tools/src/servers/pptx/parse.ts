@@ -1,5 +1,6 @@
 import { type Chart, type CommonChart, type Element, parse as parsePptx, type ScatterChart, type Slide } from 'pptxtojson/dist/index.js'
 import { type Archive, openArchive, toStoredArchive } from '../../documents/archive.ts'
+import { withoutPassword } from '../../documents/decrypt-office.ts'
 import { expectKind } from '../../documents/file-kind.ts'
 import { htmlToMarkdown, toTabbed, toTable } from '../../documents/markdown.ts'
 import { type PageOfParts, pageOfParts } from '../../documents/page.ts'
@@ -8,6 +9,7 @@ import { readWith } from '../../documents/unreadable.ts'
 export interface PptxOptions {
   /** Name of the file in messages. */
   readonly file: string
+  readonly password: string | null
   readonly plain: boolean
   readonly images: boolean
   readonly notes: boolean
@@ -27,7 +29,8 @@ export interface PptxDocument extends PageOfParts {
 const maxNames = 500
 
 /** Reads some slides of a presentation as Markdown. */
-export default async function parse(bytes: Buffer, options: PptxOptions): Promise<PptxDocument> {
+export default async function parse(source: Buffer, options: PptxOptions): Promise<PptxDocument> {
+  const bytes = await withoutPassword(options.file, source, options.password)
   expectKind(options.file, bytes, ['pptx'])
   const archive = openArchive(options.file, bytes)
   const slides = await readWith(options.file, 'PPTX', async () => inOrder(archive, await readSlides(archive)))
@@ -37,7 +40,7 @@ export default async function parse(bytes: Buffer, options: PptxOptions): Promis
   )
   return {
     ...page,
-    outline: options.outline ? slides.slice(0, maxNames).map((slide) => titleOf(slide).slice(0, 200)) : [],
+    outline: options.outline ? slides.slice(0, maxNames).map(({ slide }) => titleOf(slide).slice(0, 200)) : [],
     images: options.images ? archive.media.filter(({ name }) => name.startsWith('ppt/media/')).slice(0, maxNames) : [],
   }
 }
@@ -49,8 +52,14 @@ async function readSlides({ parts }: Archive): Promise<readonly Slide[]> {
   return (await parsePptx(file, { imageMode: 'none', videoMode: 'none', audioMode: 'none' })).slides
 }
 
+interface PlacedSlide {
+  readonly slide: Slide
+  /** Whether it is left out when the presentation is shown. */
+  readonly isHidden: boolean
+}
+
 /** Puts slides in the order in which the presentation shows them. The reader sorts them by the numbers of their files. */
-function inOrder({ parts }: Archive, slides: readonly Slide[]): readonly Slide[] {
+function inOrder({ parts }: Archive, slides: readonly Slide[]): readonly PlacedSlide[] {
   const text = (name: string) => parts.get(name)?.toString() ?? ''
   const slideType = 'application/vnd.openxmlformats-officedocument.presentationml.slide+xml'
   const files = tags(text('[Content_Types].xml'), 'Override')
@@ -63,9 +72,14 @@ function inOrder({ parts }: Archive, slides: readonly Slide[]): readonly Slide[]
   const shown = tags(text('ppt/presentation.xml'), 'p:sldId').flatMap((tag) => {
     const target = targets.get(attribute(tag, 'r:id'))
     const index = target === undefined ? -1 : files.indexOf(target.startsWith('/') ? target.slice(1) : `ppt/${target}`)
-    return slides[index] ?? []
+    return slides[index] === undefined ? [] : placed(index)
   })
-  return shown.length === 0 ? slides : shown
+  return shown.length === 0 ? slides.map((_, index) => placed(index)) : shown
+
+  function placed(index: number): PlacedSlide {
+    const [tag = ''] = tags(text(files[index] ?? ''), 'p:sld')
+    return { slide: slides[index]!, isHidden: /^(0|false)$/.test(attribute(tag, 'show')) }
+  }
 }
 
 function tags(xml: string, name: string): string[] {
@@ -80,9 +94,9 @@ function fileNumber(name: string): number {
   return Number(/(\d+)\.xml/.exec(name)?.[1] ?? 0)
 }
 
-function slideText(slide: Slide, index: number, { plain, images, notes }: PptxOptions): string {
+function slideText({ slide, isHidden }: PlacedSlide, index: number, { plain, images, notes }: PptxOptions): string {
   const title = titleElement(slide)
-  const heading = `${plain ? '' : '# '}Slide ${index + 1}${title === undefined ? '' : `: ${titleOf(slide)}`}`
+  const heading = `${plain ? '' : '# '}Slide ${index + 1}${isHidden ? ' (hidden)' : ''}${title === undefined ? '' : `: ${titleOf(slide)}`}`
   const body = slide.elements.filter((element) => element !== title).map((element) => elementText(element, plain, images))
   const note = notes ? htmlToMarkdown(slide.note ?? '', { plain: true }) : ''
   return [heading, ...body, note === '' ? '' : `Notes: ${note}`].filter((part) => part !== '').join('\n\n')

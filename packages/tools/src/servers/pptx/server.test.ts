@@ -54,6 +54,13 @@ test('slides come in pages that say how to continue', async () => {
   await expect(read(deck, { offset: 3 }, 'a.pptx')).rejects.toThrow('Offset 3 is behind the end of "a.pptx", which has 3 slides.')
 })
 
+test('a slide that is hidden is said to be', async () => {
+  const files = pptxFiles([{ shapes: shape('Title', 'first') }, { shapes: shape('Title', 'second') }])
+  // Slides are stored in the reverse order.
+  const hidden = { ...files, 'ppt/slides/slide1.xml': String(files['ppt/slides/slide1.xml']).replace('<p:sld ', '<p:sld show="0" ') }
+  expect((await read(buildZip(hidden), { extract_images: false })).text).toBe('# Slide 1: first\n\n# Slide 2 (hidden): second')
+})
+
 test('a presentation that embeds a document is a presentation', async () => {
   const files = { ...pptxFiles([{ shapes: shape('Title', 'words') }]), 'ppt/embeddings/word/document.xml': '<w:document/>' }
   expect((await read(buildZip(files))).text).toContain('# Slide 1: words')

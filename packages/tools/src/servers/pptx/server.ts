@@ -6,6 +6,7 @@ import {
   imageFiles,
   listSupportedFormats,
   offsetOf,
+  password,
   placeFields,
   readOfficeDocument,
   toAnswer,
@@ -26,6 +27,7 @@ const extractPptxContent = defineTool({
     'Reads a presentation (.pptx, and by LibreOffice .ppt and .odp) as Markdown: titles, text, tables, numbers of charts, groups and speaker notes, slide by slide.',
   input: z.object({
     file_path: filePath,
+    password,
     output_format: outputFormat,
     extract_images: extractImages,
     extract_notes: z.boolean().default(true).describe('Includes the notes of the speaker.'),
@@ -36,6 +38,7 @@ const extractPptxContent = defineTool({
   output,
   async call(input, context) {
     const options = {
+      password: input.password ?? null,
       plain: input.output_format === 'text',
       images: input.extract_images,
       notes: input.extract_notes,
