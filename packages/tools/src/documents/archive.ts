@@ -14,6 +14,15 @@ export interface Archive {
   readonly media: readonly { readonly name: string; readonly bytes: number }[]
 }
 
+export interface ArchiveParts {
+  /** Names of the parts that are inflated. */
+  readonly names: RegExp
+  /** Whether they may declare document types. Only a reader that ignores their entities may read those. */
+  readonly documentTypes: boolean
+}
+
+const officeParts: ArchiveParts = { names: /\.(xml|rels|vml)$/i, documentTypes: false }
+
 interface Entry {
   readonly name: string
   readonly flags: number
@@ -27,17 +36,17 @@ const endOfDirectory = Buffer.from('PK\x05\x06', 'latin1')
 const directoryEntry = 0x02014b50
 const localHeader = 0x04034b50
 
-/** Inflates the XML parts of an Office file, within `archiveLimits`. */
-export function openArchive(file: string, bytes: Buffer): Archive {
+/** Inflates parts of an archive, by default those of an Office file in XML, within `archiveLimits`. */
+export function openArchive(file: string, bytes: Buffer, wanted: ArchiveParts = officeParts): Archive {
   try {
-    return readArchive(file, bytes)
+    return readArchive(file, bytes, wanted)
   } catch (error) {
     if (error instanceof Unreadable) throw error
     throw new Unreadable(`${file} is a damaged ZIP archive; part of it is missing or overwritten. Try another copy.`)
   }
 }
 
-function readArchive(file: string, bytes: Buffer): Archive {
+function readArchive(file: string, bytes: Buffer, wanted: ArchiveParts): Archive {
   const entries = directory(file, bytes)
   const parts = new Map<string, Buffer>()
   const media: { name: string; bytes: number }[] = []
@@ -49,14 +58,14 @@ function readArchive(file: string, bytes: Buffer): Archive {
     end = start + entry.compressedBytes
     if (end > bytes.length) throw new Error('data behind the end')
     if (entry.name.endsWith('/')) continue
-    if (!/\.(xml|rels|vml)$/i.test(entry.name)) {
+    if (!wanted.names.test(entry.name)) {
       media.push({ name: entry.name, bytes: entry.bytes })
       continue
     }
     if (entry.flags & 1) throw new Unreadable(`${file} is encrypted with a password. Ask for a copy without one.`)
     const part = inflate(file, entry, bytes.subarray(start, end), free)
     free -= part.length
-    refuseDeclarations(file, entry.name, part)
+    if (!wanted.documentTypes) refuseDeclarations(file, entry.name, part)
     parts.set(entry.name, part)
   }
   return { parts, media: media.toSorted((a, b) => (a.name < b.name ? -1 : 1)) }

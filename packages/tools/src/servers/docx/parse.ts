@@ -34,7 +34,7 @@ const maxNames = 200
 /** One page of a Word document as Markdown. */
 export default async function parse(source: Buffer, options: DocxOptions): Promise<DocxDocument> {
   const bytes = await withoutPassword(options.file, source, options.password)
-  expectKind(options.file, bytes, ['docx'])
+  if (expectKind(options.file, bytes, ['docx', 'epub']) === 'epub') return await parseBook(bytes, options)
   const archive = openArchive(options.file, bytes)
   const text = await readWith(options.file, 'DOCX', () => toMarkdown(archive, options))
   return {
@@ -44,6 +44,21 @@ export default async function parse(source: Buffer, options: DocxOptions): Promi
     footers: options.headersFooters ? textsOf(archive, '<w:ftr') : [],
     images: options.images ? archive.media.filter(({ name }) => name.startsWith('word/media/')).slice(0, maxNames) : [],
     notices: hasEquations(archive) ? ['Equations of the document are not shown.'] : [],
+  }
+}
+
+async function parseBook(bytes: Buffer, options: DocxOptions): Promise<DocxDocument> {
+  // Readers of HTML are loaded here because they take as long as those of Word, and most documents are no books.
+  const { bookParts, bookToMarkdown } = await import('./book-to-markdown.ts')
+  const archive = openArchive(options.file, bytes, bookParts)
+  const text = await readWith(options.file, 'EPUB', () => bookToMarkdown(options.file, archive, options))
+  return {
+    ...pageOfText(options.file, text, options),
+    outline: options.outline ? outlineOf(text) : [],
+    headers: [],
+    footers: [],
+    images: options.images ? archive.media.filter(({ name }) => /\.(png|jpe?g|gif|webp|svg)$/i.test(name)).slice(0, maxNames) : [],
+    notices: [],
   }
 }
 

@@ -26,7 +26,7 @@ type Output = z.output<typeof output>
 const extractDocxContent = defineTool({
   name: 'extract_docx_content',
   description:
-    'Reads a Word document (.docx, and by LibreOffice .doc, .odt and .rtf) as Markdown: headings, lists, tables, links, footnotes, comments, headers and footers. Long documents come in pages.',
+    'Reads a Word document (.docx, and by LibreOffice .doc, .odt and .rtf) or a book (.epub) as Markdown: headings, lists, tables, links, footnotes, comments, headers and footers. Long documents come in pages.',
   input: z.object({
     file_path: filePath,
     password,
@@ -86,6 +86,7 @@ export const docxServer: ToolServer = {
       '.doc': 'Word documents of 97 to 2003, by LibreOffice',
       '.odt': 'OpenDocument texts, by LibreOffice',
       '.rtf': 'Rich Text, by LibreOffice',
+      '.epub': 'books without protection against copying',
     }),
   ],
 }

@@ -5,6 +5,7 @@ import { expectKind } from '../../documents/file-kind.ts'
 import { htmlToMarkdown, toTabbed, toTable } from '../../documents/markdown.ts'
 import { type PageOfParts, pageOfParts } from '../../documents/page.ts'
 import { readWith } from '../../documents/unreadable.ts'
+import { attribute, tags } from '../../documents/xml-tags.ts'
 
 export interface PptxOptions {
   /** Name of the file in messages. */
@@ -80,14 +81,6 @@ function inOrder({ parts }: Archive, slides: readonly Slide[]): readonly PlacedS
     const [tag = ''] = tags(text(files[index] ?? ''), 'p:sld')
     return { slide: slides[index]!, isHidden: /^(0|false)$/.test(attribute(tag, 'show')) }
   }
-}
-
-function tags(xml: string, name: string): string[] {
-  return Array.from(xml.matchAll(new RegExp(`<${name}\\s[^>]*>`, 'g')), ([tag]) => tag)
-}
-
-function attribute(tag: string, name: string): string {
-  return new RegExp(`\\s${name}="([^"]*)"`).exec(tag)?.[1] ?? ''
 }
 
 function fileNumber(name: string): number {
