@@ -69,7 +69,7 @@ test.runIf(isRoot)('tools, clients and bad input do', { timeout: 1_800_000 }, as
   await installLocked(join(root, 'test/environment/conformance'))
   await installMcpClient()
   await runAsPlainUser([
-    ...ownTests(['browser-bad-input', 'conformance', 'damaged-documents', 'desktop', 'python-client', 'ssrf']),
+    ...ownTests(['browser-bad-input', 'conformance', 'damaged-documents', 'desktop', 'office-documents', 'python-client', 'ssrf']),
     ...serverTests(['csv', 'docx', 'googlesearch', 'guard', 'parxiv', 'pdf', 'pptx', 'readweb', 'think', 'txt', 'wayback', 'wiki']),
     'packages/tools/src/servers/recorded-world.test.ts',
   ])
