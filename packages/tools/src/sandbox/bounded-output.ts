@@ -11,12 +11,15 @@ export class BoundedOutput {
   #tail: Buffer[] = []
   #tailBytes = 0
   #dropped = 0
+  /** What was added last. */
+  last: Buffer = Buffer.alloc(0)
 
   constructor(limitBytes: number) {
     this.#half = Math.floor(limitBytes / 2)
   }
 
   add(chunk: Buffer): void {
+    this.last = chunk
     const toHead = chunk.subarray(0, this.#half - this.#headBytes)
     if (toHead.length > 0) {
       this.#head.push(toHead)

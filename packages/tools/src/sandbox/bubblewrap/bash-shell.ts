@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CommandResult, orAborted, type Shell, ToolError } from '@aworld-train/core'
 import { BoundedOutput, type OutputText } from '../bounded-output.ts'
+import { shellEnded } from '../shell-ended.ts'
 import { type Jail, startFailure } from './jail.ts'
 import { MarkedOutput } from './marked-output.ts'
 import { childrenOf, descendantsOf, signalTo } from './processes.ts'
@@ -26,8 +27,6 @@ const commandName = new RegExp(`^/dev/fd/${commandDescriptor}: `, 'gm')
 const leaveSignal = 64
 const leave = `set -T; trap "return 124" DEBUG; return 124`
 const stay = 'trap - DEBUG; set +T'
-
-const shellEnded = '[The shell ended. The next command starts a new one in /workspace, without the variables and functions of this one.]\n'
 
 export interface BashShellOptions {
   readonly outputBytes: number

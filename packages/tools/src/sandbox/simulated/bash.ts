@@ -1,17 +1,23 @@
-import { Bash, type BashOptions, type CustomCommand, defineCommand, latin1FromBytes } from 'just-bash'
+import { Bash, type BashOptions, type CustomCommand, defineCommand, latin1FromBytes, type ScriptNode } from 'just-bash'
+import { Evaluations } from './evaluations.ts'
 import { pythonCommands } from './python.ts'
-import { refuseCut } from './refuse-cut.ts'
+import { rewrite } from './rewrite.ts'
+import { scriptCommands } from './scripts.ts'
 import type { WorkspaceFiles } from './workspace-files.ts'
 
 export interface SimulatedBashOptions {
   readonly cwd?: string | undefined
   readonly env?: BashOptions['env']
   readonly commands?: readonly CustomCommand[] | undefined
+  /** Runs in place of the first script that is executed. It may grow while it runs. */
+  readonly script?: ScriptNode | undefined
+  readonly evaluations?: Evaluations | undefined
 }
 
 /** A simulated bash with nothing of its host. Its environment is made up, and there is no network. */
 export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions = {}): Bash {
-  const { cwd = '/workspace', env, commands = [] } = options
+  const { cwd = '/workspace', env, commands = [], evaluations = new Evaluations() } = options
+  let { script } = options
   const bash = new Bash({
     fs: files,
     cwd,
@@ -19,7 +25,7 @@ export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions 
     javascript: true,
     // Python fills a missing `_` with a path of this machine.
     env: { HOME: '/workspace', USER: 'user', LANG: 'C.UTF-8', _: '/usr/bin/env', ...env },
-    customCommands: [node, ...pythonCommands, ...commands],
+    customCommands: [node, ...pythonCommands, ...scriptCommands, ...evaluations.commands, ...commands],
     executionLimits: {
       maxCommandCount: unbounded,
       maxLoopIterations: unbounded,
@@ -49,12 +55,12 @@ export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions 
       maxSqliteTimeoutMs: longestTimerMs,
     },
   })
-  // This covers scripts that programs start. Typed commands are checked where they are read.
   bash.registerTransformPlugin({
-    name: 'refuse-cut',
+    name: 'rewrite',
     transform({ ast }) {
-      refuseCut(ast)
-      return { ast }
+      const first = script
+      script = undefined
+      return { ast: first ?? rewrite(ast, evaluations) }
     },
   })
   return bash

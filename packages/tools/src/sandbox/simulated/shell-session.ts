@@ -1,12 +1,15 @@
-import { defineCommand, parse } from 'just-bash'
+import { defineCommand, parse, type ScriptNode, type StatementNode } from 'just-bash'
 import type { BoundedOutput } from '../bounded-output.ts'
+import { shellEnded } from '../shell-ended.ts'
 import { createBash, quote } from './bash.ts'
+import { Evaluations } from './evaluations.ts'
 import type { CommandOutcome } from './messages.ts'
-import { refuseCut } from './refuse-cut.ts'
-import { createStopSignal } from './stop-signal.ts'
+import { readScript } from './read-script.ts'
+import { redirected } from './rewrite.ts'
+import { createStopSignal, isStopped } from './stop-signal.ts'
 import type { WorkspaceFiles } from './workspace-files.ts'
 
-/** State that a bash takes over from one that has ended. */
+/** State that a bash takes over from one whose command was stopped. */
 interface ShellState {
   readonly folder: string
   readonly exported: Readonly<Record<string, string>>
@@ -14,24 +17,26 @@ interface ShellState {
 }
 
 interface ShellCommand {
-  /** Statements that bash evaluates one after the other. */
-  readonly statements: string[]
+  readonly statements: StatementNode[]
   readonly stop: Int32Array
   readonly end: (exitCode: number) => void
 }
 
+const emptyState: ShellState = { folder: '/workspace', exported: {}, variables: {} }
+
 /**
- * A bash that keeps its state from command to command. A simulated bash forgets everything when a script ends, so one script asks for
- * command after command. A command that is stopped, or that exits, ends the script. The next one goes on in its folder with its variables
- * and functions, but without arrays, aliases and options.
+ * A bash that keeps its state from command to command. A simulated bash forgets everything when a script ends, so one script grows by
+ * command after command. A command that is stopped ends the script. The next one goes on in its folder with its variables and functions,
+ * but without arrays, aliases and options.
  */
 export class ShellSession {
   readonly #files: WorkspaceFiles
   readonly #path: string
   readonly #output: BoundedOutput
+  readonly #evaluations = new Evaluations()
   /** Definitions by the name of the function. */
-  readonly #functions = new Map<string, string>()
-  #state: ShellState = { folder: '/workspace', exported: {}, variables: {} }
+  readonly #functions = new Map<string, StatementNode>()
+  #state = emptyState
   #command: ShellCommand | null = null
   /** Hands the script its next command, if it waits for one. */
   #handOver: ((command: ShellCommand) => void) | null = null
@@ -45,11 +50,15 @@ export class ShellSession {
   }
 
   async execute(text: string, stop: Int32Array): Promise<CommandOutcome> {
-    let statements: string[]
+    let statements: StatementNode[]
     try {
-      statements = this.#read(text)
+      statements = readScript(text, this.#evaluations).statements
     } catch (error) {
       return { exitCode: 2, output: `bash: ${error instanceof Error ? error.message : error}\n`, omittedBytes: 0 }
+    }
+    for (const each of statements) {
+      const command = each.pipelines[0]?.commands[0]
+      if (command?.type === 'FunctionDef') this.#functions.set(command.name, each)
     }
     const exitCode = await new Promise<number>((end) => {
       this.#command = { statements, stop, end }
@@ -65,56 +74,55 @@ export class ShellSession {
   }
 
   close(): void {
-    this.#handOver?.({ statements: ['exit'], stop: new Int32Array(1), end: () => {} })
+    this.#handOver?.({ statements: parse('exit').statements, stop: new Int32Array(1), end: () => {} })
     this.#files.closeOutput(this.#path)
   }
 
-  /**
-   * Returns the statements of a command, and keeps the functions that it defines. The simulation puts the output of a statement before its
-   * errors, so statements are evaluated one by one.
-   */
-  #read(text: string): string[] {
-    const script = parse(text)
-    refuseCut(script)
-    const statements = script.statements.map(({ sourceText = '', pipelines }) => ({ sourceText, node: pipelines[0]?.commands[0] }))
-    // The text of a statement lacks its here-document.
-    if (text.includes('<<')) return [text]
-    for (const { sourceText, node } of statements) if (node?.type === 'FunctionDef') this.#functions.set(node.name, sourceText)
-    return statements.map(({ sourceText }) => sourceText)
-  }
-
   #start(): void {
-    let status = 0
     let first = true
-    const next = defineCommand('__next', async ([previous], context) => {
-      if (!first) status = Number(previous)
+    const next = defineCommand('__next', async ([status, ...pipe], context) => {
+      const exitCode = Number(status)
+      const mistaken = !first && exitCode === 1 ? this.#output.last.toString() : ''
+      if (mistake.test(mistaken)) this.#command?.statements.splice(0)
+      if (unbound.test(mistaken)) this.#command?.statements.splice(0, Infinity, ...parse('exit 1').statements)
       if (!first && this.#command?.statements.length === 0) {
         const variables = Object.fromEntries([...context.env].filter(([name]) => isVariable(name)))
         this.#state = { folder: context.cwd, exported: { ...context.exportedEnv }, variables }
-        this.#end(status)
+        this.#end(exitCode)
       }
       first = false
-      const command = this.#command ?? (await new Promise<ShellCommand>((resolve) => (this.#handOver = resolve)))
+      const { statements } = this.#command ?? (await new Promise<ShellCommand>((resolve) => (this.#handOver = resolve)))
       this.#handOver = null
-      await context.assignShellVariable?.(commandVariable, command.statements.shift() ?? '')
-      return { stdout: '', stderr: '', exitCode: 0 }
+      // What has run is not kept.
+      script.statements.fill(askNext)
+      script.statements.push(...statements.splice(0, 1).map((each) => redirected(each, this.#path)), askNext)
+      // The next statement sees the exit codes of the last one, of which \`set -e\` has seen them already.
+      const handedOn = context.env.get('SHELLOPTS')?.includes('errexit') ? 0 : exitCode
+      return { stdout: '', stderr: '', exitCode: handedOn, internalPipeStatusOverride: pipe.map(Number) }
     })
-    const restoreStatus = defineCommand('__status', async () => ({ stdout: '', stderr: '', exitCode: status }))
     const { folder, exported, variables } = this.#state
-    const bash = createBash(this.#files, { cwd: folder, env: exported, commands: [next, restoreStatus] })
+    const assignments = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`)
+    const script: ScriptNode = {
+      type: 'Script',
+      statements: [...this.#functions.values(), ...parse(assignments.join('\n')).statements, askNext],
+    }
     const { signal, wake } = createStopSignal(() => this.#command?.stop)
     this.#wake = wake
-    const assignments = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`)
-    const loop = `while __next $?; do __status; eval "$${commandVariable}" >>${this.#path} 2>&1; done`
-    const script = [...this.#functions.values(), ...assignments, loop].join('\n')
-    bash.exec(script, { rawScript: true, signal }).then(
+    const bash = createBash(this.#files, { cwd: folder, env: exported, commands: [next], script, evaluations: this.#evaluations })
+    bash.exec(':', { rawScript: true, signal }).then(
       ({ exitCode, stdout, stderr }) => {
-        // If a limit of the simulation ended the script, its message is here.
-        if (!signal.aborted) this.#output.add(Buffer.from(stdout + stderr))
+        if (!isStopped(this.#command?.stop)) this.#forget(stdout + stderr)
         this.#end(exitCode)
       },
       () => this.#end(1),
     )
+  }
+
+  /** Begins anew after a command that ended its bash. If a limit of the simulation ended it, `message` says so. */
+  #forget(message: string): void {
+    this.#state = emptyState
+    this.#functions.clear()
+    this.#output.add(Buffer.from(`${message}${shellEnded}`))
   }
 
   #end(exitCode: number): void {
@@ -124,7 +132,16 @@ export class ShellSession {
   }
 }
 
-const commandVariable = '__command'
-/** Variables that a bash sets by itself. */
-const bashVariables = new Set([commandVariable, '_', 'PWD', 'OLDPWD', 'OPTIND', 'SHELLOPTS', 'BASHOPTS'])
-const isVariable = (name: string) => /^[A-Za-z_]\w*$/.test(name) && !bashVariables.has(name)
+// biome-ignore lint/suspicious/noTemplateCurlyInString: this is bash.
+const askNext = parse('__next "$?" "${PIPESTATUS[@]}"').statements[0]!
+
+/**
+ * In the simulation a command goes on after an expansion that failed. These messages, which lack "bash: ", are of such ones: bash leaves
+ * out what remains of the command, and ends after a variable that `set -u` refuses.
+ */
+const unbound = /^\S+: unbound variable\n$/
+const mistake = /^(?:division by 0|exponent less than 0|.*syntax error.*|a number beyond 2\^53.*|\S+: value too great for base.*)\n$/
+
+/** Variables that a bash sets by itself, and those of the simulation. */
+const bashVariables = new Set(['_', 'PWD', 'OLDPWD', 'OPTIND', 'SHELLOPTS', 'BASHOPTS'])
+const isVariable = (name: string) => /^[A-Za-z_]\w*$/.test(name) && !name.startsWith('__') && !bashVariables.has(name)

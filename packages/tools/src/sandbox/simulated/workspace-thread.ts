@@ -6,6 +6,11 @@ import { ShellSession } from './shell-session.ts'
 import { createStopSignal } from './stop-signal.ts'
 import { WorkspaceFiles } from './workspace-files.ts'
 
+// The locale of the thread is C, as in jails: programs of the simulation sort by this function.
+String.prototype.localeCompare = function (other) {
+  return Buffer.compare(Buffer.from(String(this)), Buffer.from(other))
+}
+
 /** A workspace in a thread of its own. A loop in its simulated bash blocks nobody else, and its memory is limited. */
 let files: WorkspaceFiles
 const shells = new Map<number, ShellSession>()
