@@ -50,6 +50,7 @@ export function inProcessEnvironment(tools: Tools): Environment & { readonly lea
         tools: async () => tools,
         directory: '/',
         lost: new AbortController().signal,
+        collect: async () => null,
         close: async () => {
           leases.closed += 1
         },

@@ -10,7 +10,7 @@ import {
 } from '@aworld-train/trainers/shared'
 import type { RewardSource, TrainerSettings } from '@aworld-train/training'
 import { PlanningTrainer } from './checks/planning-trainer.ts'
-import { createEnvironment } from './environment.ts'
+import { createEnvironment, openVerifier } from './environment.ts'
 import { launcherEngines, workerEntry } from './launchers.ts'
 import { trainerSections } from './policies/trainer-sections.ts'
 import { takersOfAllRows } from './python-trainers.ts'
@@ -34,7 +34,8 @@ export abstract class PythonTrainerProcessor extends PlanningTrainer<PythonTrain
       sections: trainerSections,
       takersOfAllRows,
       launchers: { engines: launcherEngines, entry: workerEntry },
-      createEnvironment: (baseDirectory) => createEnvironment({ baseDirectory }),
+      createEnvironment,
+      openVerifier,
     })
     this.planned = plan
     this.#missing = missing

@@ -40,6 +40,7 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   policies: { ...read, verl: 'refused', trl: 'refused', areal: 'refused', swift: 'refused' },
   models: read,
   'agent.malformedCalls': read,
+  'environment.collect': read,
   'toolAnswers.maxTokens': read,
   'toolAnswers.cut': read,
   'engine.threads': ofTheBox,

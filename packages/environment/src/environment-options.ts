@@ -19,6 +19,8 @@ export interface EnvironmentOptions {
   readonly graceMs?: number | undefined
   /** Sets of fresh processes kept ready for each agent whose stdio servers are not stateless. Default 1. */
   readonly warmProcesses?: number | undefined
+  /** Globs of the files that are read of a workspace before it closes, such as `out/**`. Default: none are read. */
+  readonly collect?: readonly string[] | null | undefined
   /** Opens the jail for servers whose configuration has `sandbox`. Called when the first of them starts; without it they do not start. */
   readonly openProgramJail?: (() => Promise<ProgramJail>) | undefined
 }
@@ -32,6 +34,8 @@ export interface ResolvedOptions {
   readonly startTimeoutMs: number
   readonly graceMs: number
   readonly warmProcesses: number
+  /** `null` if no files are read. */
+  readonly collect: readonly string[] | null
   readonly openProgramJail: (() => Promise<ProgramJail>) | null
 }
 
@@ -45,6 +49,7 @@ export function resolveOptions(options: EnvironmentOptions): ResolvedOptions {
     startTimeoutMs: options.startTimeoutMs ?? 30_000,
     graceMs: options.graceMs ?? 2_000,
     warmProcesses: options.warmProcesses ?? 1,
+    collect: options.collect?.length ? options.collect : null,
     openProgramJail: options.openProgramJail ?? null,
   }
 }

@@ -1,6 +1,18 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { filesByName, LeaseAnswer, type LeasedSandbox, type LeaseOpen, type LeaseRequest, TrainError } from '@aworld-train/core'
+import {
+  ErrorRecord,
+  filesByName,
+  fromCollectedFile,
+  LeaseAnswer,
+  type LeaseCollect,
+  type LeasedSandbox,
+  LeaseFiles,
+  type LeaseOpen,
+  type LeaseRequest,
+  TrainError,
+  type WorkspaceFile,
+} from '@aworld-train/core'
 import { fetch, Response, request as undiciRequest } from 'undici'
 import { reasonOf } from './reason-of.ts'
 import { sendPatiently } from './send-patiently.ts'
@@ -13,6 +25,8 @@ export interface RemoteLease {
   /** `Authorization` of its requests. */
   authorization(): string
   readonly sandbox: LeasedSandbox
+  /** Reads the files that fit one of the globs. Rejects with FILES_REFUSED or TOOL_SERVER_DIED. */
+  collect(patterns: readonly string[], signal: AbortSignal): Promise<readonly WorkspaceFile[]>
   close(): Promise<void>
 }
 
@@ -133,7 +147,29 @@ export async function openRemoteLease(
     throw error
   }
   renewLater()
+
+  async function collect(patterns: readonly string[], abort: AbortSignal): Promise<readonly WorkspaceFile[]> {
+    const lost = (why: string, cause?: unknown) =>
+      new TrainError('TOOL_SERVER_DIED', `The files of the workspace on the environment "${name}" (${url.origin}) are lost: ${why}.`, {
+        cause,
+      })
+    const body: LeaseCollect = { version: 1, patterns: [...patterns] }
+    const response = await send(`${address}/collections`, 'POST', JSON.stringify(body), abort).catch((cause: unknown) => {
+      throw lost(reasonOf(cause), cause)
+    })
+    const text = await response.text().catch((cause: unknown) => {
+      throw lost(reasonOf(cause), cause)
+    })
+    const answer = parsedJson(text)
+    const files = LeaseFiles.safeParse(answer)
+    if (response.ok && files.success) return files.data.files.map(fromCollectedFile)
+    const error = ErrorRecord.safeParse((answer as { readonly error?: unknown } | null)?.error)
+    if (error.data?.code === 'FILES_REFUSED') throw new TrainError('FILES_REFUSED', error.data.message)
+    throw lost(error.data?.message.replace(/\.$/, '') ?? `the server answered ${response.status}; check its version`)
+  }
+
   return {
+    collect,
     url: address.origin === url.origin ? url : new URL(lease.url),
     sandbox: { url: url.href, tier: lease.tier, notices: lease.notices, ...pageOfDesktops(lease.desktopUrl) },
     authorization: () => `Bearer ${lease.token}`,
@@ -147,6 +183,14 @@ function pageOfDesktops(ofLease: string | undefined): Pick<LeasedSandbox, 'deskt
   const page = new URL(ofLease)
   page.searchParams.delete('lease')
   return { desktopUrl: page.href }
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }
 
 /** The message of an error record, or the status and the first words of another answer. */

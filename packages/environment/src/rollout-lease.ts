@@ -1,5 +1,15 @@
 import { rm } from 'node:fs/promises'
-import { type EnvironmentLease, type LeasedSandbox, type LeaseRequest, type Tools, TrainError } from '@aworld-train/core'
+import {
+  collectLimits,
+  type EnvironmentLease,
+  filesRefused,
+  type LeasedSandbox,
+  type LeaseRequest,
+  type Tools,
+  TrainError,
+  type WorkspaceFile,
+} from '@aworld-train/core'
+import { collectFolder } from './collect-folder.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 import { type NamedTool, nameTools } from './name-tools.ts'
 import { prepareWorkspace } from './prepare-workspace.ts'
@@ -126,10 +136,25 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     )
     return leaseTools(named, opened, pool.counter, lost.signal, () => closing !== null)
   }
-  const close = async () => {
+  let servers: Promise<unknown> | null = null
+  /** Ends the servers. Their files stay. */
+  const endServers = () => {
     closed.abort(new TrainError('ENVIRONMENT_START_FAILED', 'The lease was closed while its servers started.'))
-    await queue
-    await Promise.all([...slots.values()].map((slot) => slot.close()))
+    servers ??= queue.then(() => Promise.all([...slots.values()].map((slot) => slot.close())))
+    return servers
+  }
+  const collect = async (patterns: readonly string[], signal: AbortSignal) => {
+    await endServers()
+    lost.signal.throwIfAborted()
+    const leases = (await Promise.all([...remotes.values()].map((remote) => remote.catch(() => null)))).filter((lease) => lease !== null)
+    const parts = await Promise.all([
+      ...(directory === null ? [] : [collectFolder(directory, patterns)]),
+      ...leases.map((lease) => lease.collect(patterns, signal)),
+    ])
+    return joined(parts)
+  }
+  const close = async () => {
+    await endServers()
     await Promise.all([...remotes.values()].map(async (remote) => (await remote.catch(() => null))?.close()))
     if (directory !== null) await rm(directory, { recursive: true, force: true, maxRetries: 3 })
     onClose()
@@ -145,11 +170,23 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
       queue = tools.catch(() => {})
       return tools
     },
+    collect: async (signal) => options.collect && (await collect(options.collect, signal)),
     close() {
       closing ??= close()
       return closing
     },
   }
+}
+
+/** The files of several workspaces. Throws FILES_REFUSED if they are too many together, or if two have one path. */
+function joined(parts: readonly (readonly WorkspaceFile[])[]): readonly WorkspaceFile[] {
+  const files = parts.flat()
+  const paths = files.map(({ path }) => path)
+  const repeated = paths.find((path, index) => paths.indexOf(path) !== index)
+  if (repeated !== undefined) throw filesRefused(`two workspaces of the rollout have a file ${JSON.stringify(repeated)}`)
+  if (files.length > collectLimits.files || files.reduce((sum, { bytes }) => sum + bytes.length, 0) > collectLimits.bytes)
+    throw filesRefused(`the workspaces of the rollout have more than ${collectLimits.files} files or ${collectLimits.bytes} bytes`)
+  return files
 }
 
 const hasHeader = ({ headers }: HttpDefinition, name: string) => Object.keys(headers).some((header) => header.toUpperCase() === name)

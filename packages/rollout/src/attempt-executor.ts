@@ -15,9 +15,12 @@ import {
   readTaskFile,
   TrainError,
   toAgentTask,
+  toCollectedFile,
+  toTrainError,
+  type WorkspaceFile,
 } from '@aworld-train/core'
 import { createAttemptContext } from './attempt-context.ts'
-import { createAttemptTools } from './attempt-tools.ts'
+import { type AttemptTools, createAttemptTools } from './attempt-tools.ts'
 import { type Clock, processClock } from './clock.ts'
 import { InvocationSpans } from './observe/invocation-spans.ts'
 import { spanOfHeaders, withSpan } from './observe/rollout-spans.ts'
@@ -135,16 +138,19 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
     journals.delete(journal)
     const { errors: toolErrors, functions: functionCalls } = journal.counts()
     onEnd()
+    const collected = aborted && !isLimit(aborted) ? {} : await collectFiles(tools)
     const [leaseProblem, stateProblems] = await Promise.all([tools.close(), states.close()])
     const problems = leaseProblem ? [leaseProblem, ...stateProblems] : stateProblems
     return {
       end,
-      aborted: aborted?.toRecord() ?? null,
+      aborted: (aborted ?? collected.failure)?.toRecord() ?? null,
       environmentFailure: tools.failure()?.toRecord() ?? null,
       invocations: records,
       toolCalls: journal.calls(),
       toolErrors,
       functionCalls,
+      ...(collected.files && { files: collected.files.map(toCollectedFile) }),
+      ...(collected.refused && { filesRefused: collected.refused.toRecord() }),
       problems: problems.map((problem) => problem.toRecord()),
       timing: { startedAt, endedAt },
     }
@@ -170,6 +176,27 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
     },
   }
 }
+
+interface Collected {
+  readonly files?: readonly WorkspaceFile[]
+  /** The agent's fault. */
+  readonly refused?: TrainError
+  /** The environment's fault, for which the attempt is tried again. */
+  readonly failure?: TrainError
+}
+
+async function collectFiles(tools: AttemptTools): Promise<Collected> {
+  try {
+    const files = await tools.collect()
+    return files ? { files } : {}
+  } catch (cause) {
+    const error = toTrainError(cause, 'TOOL_SERVER_DIED')
+    return error.code === 'FILES_REFUSED' ? { files: [], refused: error } : { failure: error }
+  }
+}
+
+/** Whether an attempt was stopped at a limit, and its result counts. */
+const isLimit = ({ code }: TrainError) => code === 'AGENT_LIMIT' || code === 'POLICY_CONTEXT_OVERFLOW'
 
 /** Resolves to how `run` ended, or to `abandoned` if it still runs `graceMs` after the abort. */
 function endOf(

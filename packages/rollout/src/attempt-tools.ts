@@ -6,6 +6,7 @@ import {
   type Tools,
   TrainError,
   toTrainError,
+  type WorkspaceFile,
   withDeadline,
 } from '@aworld-train/core'
 import type { TimeBudget } from './time-budget.ts'
@@ -28,6 +29,8 @@ export interface AttemptTools {
   tools(agent: AgentDeclaration, trajectory: string): Promise<Tools>
   /** The first lease or server that was lost. */
   failure(): TrainError | null
+  /** The files that the environment collects, after all calls have ended; `null` if it collects none. */
+  collect(): Promise<readonly WorkspaceFile[] | null>
   /** Gives the lease back. Resolves to the error if that fails. */
   close(): Promise<TrainError | null>
 }
@@ -94,6 +97,12 @@ export function createAttemptTools(options: AttemptToolsOptions): AttemptTools {
       return agent.mcpConfig ? journalled(agent.name, trajectory, await tools) : noTools
     },
     failure: () => failure,
+    async collect() {
+      if (!lease || lease.lost.aborted) return null
+      const late = () =>
+        new TrainError('TOOL_SERVER_DIED', `The files of rollout "${request.rollout}" were not read within ${leaseTimeoutMs} ms.`)
+      return await withDeadline(lease.collect(AbortSignal.timeout(leaseTimeoutMs)), leaseTimeoutMs, late)
+    },
     close: () =>
       withDeadline(Promise.resolve(lease?.close()), leaseTimeoutMs, late('stop')).then(
         () => null,

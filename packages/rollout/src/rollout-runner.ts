@@ -232,7 +232,8 @@ class CoordinatedRunner implements InProcessRolloutRunner {
     const { number, result } = attempt
     const { request, span, cancelling } = entry
     const { signal } = cancelling
-    const episode = await scoreEpisode(toEpisode(request, number, result!), request, this.#scoring, { span: span!, signal })
+    const files = result!.files ?? []
+    const episode = await scoreEpisode(toEpisode(request, number, result!), files, request, this.#scoring, { span: span!, signal })
     if (episode.stopReason === 'cancelled' || (signal.aborted && episode.stopReason === 'failed')) {
       await this.#keepTurns(entry, number, result!.trajectories)
       throw this.#stopped(entry)
@@ -241,7 +242,7 @@ class CoordinatedRunner implements InProcessRolloutRunner {
       await this.#keepTurns(entry, number, result!.trajectories)
       throw new TrainError(episode.error!.code as ErrorCode, episode.error!.message, { details: episode.error!.details ?? {} })
     }
-    await this.#options.store.finish(episode, workerOf(attempt))
+    await this.#options.store.finish(episode, workerOf(attempt), files)
     this.#tally.finished(episode)
     this.#options.onEvent?.(endEvent(episode))
     this.#resolve(entry, episode)

@@ -3,6 +3,7 @@ import {
   type AttemptExecutor,
   type AttemptOutcome,
   type ErrorRecord,
+  fromCollectedFile,
   linkInvocations,
   type Message,
   orAborted,
@@ -15,6 +16,7 @@ import {
   TrainError,
   type Trajectory,
   type Turn,
+  type WorkspaceFile,
   workedSideBySide,
 } from '@aworld-train/core'
 import type { Span } from '@opentelemetry/api'
@@ -55,6 +57,9 @@ export interface AttemptResult {
   readonly toolErrors: number
   /** How many of the tool calls no server answered. */
   readonly functionCalls: number
+  /** `null` if none are collected. */
+  readonly files: readonly WorkspaceFile[] | null
+  readonly filesRefused: ErrorRecord | undefined
   readonly timing: Timing
 }
 
@@ -119,6 +124,8 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     toolCalls: tieToolCalls(toolCalls, trajectories),
     toolErrors,
     functionCalls,
+    files: outcome.files?.map(fromCollectedFile) ?? null,
+    filesRefused: outcome.filesRefused,
     timing,
   }
 }

@@ -7,6 +7,7 @@ import {
   type RolloutRequest,
   TrainError,
   toTrainError,
+  type WorkspaceFile,
 } from '@aworld-train/core'
 import type { Span } from '@opentelemetry/api'
 import { inRewardSpan } from './observe/rollout-spans.ts'
@@ -22,6 +23,7 @@ export interface Scoring {
 /** Returns the episode with its reward, if it gets one. An episode whose reward function fails has failed. */
 export async function scoreEpisode(
   episode: Episode,
+  files: readonly WorkspaceFile[],
   { task }: RolloutRequest,
   { reward, answerKey, scoreUnfinished }: Scoring,
   { span, signal }: { readonly span: Span; readonly signal: AbortSignal },
@@ -32,7 +34,7 @@ export async function scoreEpisode(
   if (!reward || decision === 'none') return episode
   if (decision === 'zero') return { ...episode, reward: 0 }
   try {
-    const score = () => inRewardSpan(span, reward.name, () => reward.score({ task, episode, answer: answerKey(task.id) }, signal))
+    const score = () => inRewardSpan(span, reward.name, () => reward.score({ task, episode, answer: answerKey(task.id), files }, signal))
     const output = await score().catch((error: unknown) => {
       // Another episode may have ended the process of the reward.
       if (error instanceof TrainError && error.retryable && !signal.aborted) return score()

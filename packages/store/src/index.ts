@@ -7,6 +7,7 @@ export {
   type StepTotals,
 } from './finished-totals.ts'
 export { healthEveryMs, healthKeptMs } from './health-samples.ts'
+export { readFiles } from './keep-files.ts'
 export { keepTokenizer } from './keep-tokenizer.ts'
 export { type OwnedRunStore, openRunStore } from './open-run-store.ts'
 export { type EventPage, readEvents } from './read-events.ts'

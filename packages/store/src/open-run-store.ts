@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { HealthSample, RunManifest, RunStore, WorkerHealth } from '@aworld-train/core'
 import { createEventLog } from './event-log.ts'
 import { healthKey, workersKey } from './health-samples.ts'
+import { keepFiles } from './keep-files.ts'
 import { createLocalWriter } from './local-writer.ts'
 import { endOpenRollouts } from './open-rollouts.ts'
 import { closeWrittenDatabase, openRunDatabase } from './run-database.ts'
@@ -88,6 +89,10 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
       },
       ...reads,
       ...writes,
+      async finish(episode, worker, files = []) {
+        await keepFiles(path, files)
+        await writes.finish(episode, worker)
+      },
       async keepHealth(sample, workers = []) {
         await Promise.all([writes.setState(healthKey(sample), sample), writes.setState(workersKey, workers)])
       },

@@ -24,7 +24,7 @@ import {
   tryReward,
 } from '@aworld-train/training'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
-import { createEnvironment } from '../environment.ts'
+import { createEnvironment, openVerifier } from '../environment.ts'
 import { launcherEngines } from '../launchers.ts'
 import { localPolicy, threadNotes } from '../policies/local-policy.ts'
 import type { PolicyKind } from '../policies/policy.ts'
@@ -120,8 +120,8 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       rewardSource: reward.source,
       rewardDirectory: reward.directory,
       loss,
-      createEnvironment: () => createEnvironment({ baseDirectory: agent.directory }),
-      createReward: () => createNamedReward(reward, settings.reward),
+      createEnvironment: () => createEnvironment({ baseDirectory: agent.directory, ...settings.environment }),
+      createReward: () => createNamedReward(reward, settings.reward, { openVerifier }),
       policies,
       configDirectory,
     }

@@ -19,7 +19,7 @@ import {
   toLimits,
 } from '@aworld-train/training'
 import { loadTrainableAgent } from '../checks/trainable-agent.ts'
-import { createEnvironment } from '../environment.ts'
+import { createEnvironment, openVerifier } from '../environment.ts'
 import type { LocalPlan } from '../local/plan.ts'
 import { planPolicies, withPolicies } from '../local/plan-policies.ts'
 import { openStage } from '../local/stage.ts'
@@ -73,8 +73,8 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
 
   await using stack = new AsyncDisposableStack()
   const parts = await openRolloutParts(stack, {
-    createEnvironment: () => createEnvironment({ baseDirectory: agentDirectory }),
-    createReward: async () => reward && (await createNamedReward(reward, config.reward)),
+    createEnvironment: () => createEnvironment({ baseDirectory: agentDirectory, ...config.environment }),
+    createReward: async () => reward && (await createNamedReward(reward, config.reward, { openVerifier })),
   })
   const onEvent = training.onEvent ?? (() => {})
   const { seed } = config

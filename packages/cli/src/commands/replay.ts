@@ -1,6 +1,7 @@
 import { describeFailure, type Episode, invocationTree, messageModels, TrainError, tokenReport } from '@aworld-train/core'
-import { readRun } from '@aworld-train/store'
+import { readFiles, readRun } from '@aworld-train/store'
 import { createReward, readRunData } from '@aworld-train/training'
+import { openVerifier } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { renderEpisode, renderInvocations, visible } from '../terminal/episode-text.ts'
@@ -22,7 +23,7 @@ export const replay = defineCommand({
   }),
   async run({ args, options, signal }) {
     const run = readRun(args[0] as string)
-    const reward = options.reward === undefined ? null : await createReward(options.reward)
+    const reward = options.reward === undefined ? null : await createReward(options.reward, { openVerifier })
     try {
       const data = reward ? await readRunData(run.path) : null
       let shown = 0
@@ -66,7 +67,10 @@ export const replay = defineCommand({
               'DATASET_INVALID',
               `The run has no task "${episode.taskId}" in its train, validation or test_data.parquet; it cannot be scored again.`,
             )
-          const { reward: value, scores } = await reward.score({ task, episode, answer }, signal)
+          const { reward: value, scores } = await reward.score(
+            { task, episode, answer, files: await readFiles(run.path, episode.files ?? []) },
+            signal,
+          )
           process.stdout.write(
             `rescored ${value ?? 'not scored'}${Object.keys(scores).length > 0 ? `  ${JSON.stringify(scores)}` : ''}  (was ${episode.reward ?? 'not scored'})\n`,
           )

@@ -25,7 +25,7 @@ import {
   toLimits,
   watchHealth,
 } from '@aworld-train/training'
-import { createEnvironment, launcherEngines, loadAgent, workerEntry } from 'aworld-train'
+import { createEnvironment, launcherEngines, loadAgent, openVerifier, workerEntry } from 'aworld-train'
 import type { ServedModel } from './open-models.ts'
 import type { ServeConfig } from './serve-config.ts'
 
@@ -69,7 +69,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     createEnvironment: () => createEnvironment({ baseDirectory: toolDirectory, ...environmentLimits }),
     async createReward() {
       const reward = rewardOfPath(config.reward, directory)
-      return reward && (await createNamedReward(reward, config.reward))
+      return reward && (await createNamedReward(reward, config.reward, { openVerifier }))
     },
   })
   const dataset = settings.answers === null ? null : await requireDataset(resolve(directory, settings.answers))

@@ -1,6 +1,14 @@
 import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/core'
 import { pathProblem } from '@aworld-train/gateway'
-import { AgentSettings, FrozenModelSettings, LocalConfig, PublicUrl, Secret, ToolAnswerSettings } from '@aworld-train/training'
+import {
+  AgentSettings,
+  CollectSettings,
+  FrozenModelSettings,
+  LocalConfig,
+  PublicUrl,
+  Secret,
+  ToolAnswerSettings,
+} from '@aworld-train/training'
 import { z } from 'zod'
 
 const port = z.int().min(0).max(65_535)
@@ -276,6 +284,7 @@ const EnvironmentSettings = z.strictObject({
     .default(120_000)
     .describe('Time that one tool call may take, in milliseconds, where the configuration of its server says nothing else.'),
   startTimeoutMs: ms.default(30_000).describe('Time that an MCP server has to start and list its tools, in milliseconds.'),
+  collect: CollectSettings,
   warmProcesses: z
     .int()
     .min(0)

@@ -1,7 +1,7 @@
 import type { McpConfig } from '../protocol/mcp-config.ts'
 import type { ToolDefinition, ToolResult } from '../protocol/message.ts'
 import type { TrainingTask } from '../protocol/task.ts'
-import type { SandboxTier } from './sandbox.ts'
+import type { SandboxTier, WorkspaceFile } from './sandbox.ts'
 
 export interface ToolCallRequest {
   /** The model's id for this call, for the record of the episode. Absent if the agent makes the call itself. */
@@ -55,6 +55,11 @@ export interface EnvironmentLease {
    * set-up are done. A failure rejects with an error of the boundary `environment` and makes the lease useless.
    */
   tools(selection: ToolSelection, signal: AbortSignal): Promise<Tools>
+  /**
+   * Ends the servers of its directory, and reads the files that the environment collects, of the directory and of the leases on environment
+   * servers. `null` if it collects none. Rejects with FILES_REFUSED, or with TOOL_SERVER_DIED if a server did not hand its files over.
+   */
+  collect(signal: AbortSignal): Promise<readonly WorkspaceFile[] | null>
   close(): Promise<void>
 }
 

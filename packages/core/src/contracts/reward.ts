@@ -1,10 +1,33 @@
 import type { Episode } from '../protocol/episode.ts'
 import type { AnswerKey, TrainingTask } from '../protocol/task.ts'
+import type { CommandResult, WorkspaceFile } from './sandbox.ts'
 
 export interface RewardInput {
   readonly task: TrainingTask
   readonly episode: Episode
   readonly answer: AnswerKey
+  /** The files that `environment.collect` names, as they were when the workspace closed. */
+  readonly files?: readonly WorkspaceFile[] | undefined
+}
+
+/** A command that checks files of a rollout. */
+export interface VerifyRequest {
+  /** Files of the rollout. Default: all that were collected. */
+  readonly files?: readonly WorkspaceFile[] | undefined
+  /** Files of the reward, such as hidden tests, by their paths beside those. They replace files of the rollout that are in their way. */
+  readonly own?: Readonly<Record<string, string | Uint8Array>> | undefined
+  /** A program and its arguments, which run in the folder of the files, without a shell. */
+  readonly command: readonly [string, ...string[]]
+  readonly stdin?: string | undefined
+  /** Default 60,000. */
+  readonly timeoutMs?: number | undefined
+}
+
+/** Where rewards check files: fresh workspaces without network, which can only read what is checked and write to `/tmp`. */
+export interface Verifier {
+  /** Rejects with REWARD_FAILED if the command cannot run here. */
+  verify(request: VerifyRequest, signal: AbortSignal): Promise<CommandResult>
+  close(): Promise<void>
 }
 
 export interface RewardOutput {

@@ -3,6 +3,7 @@ import type { RolloutRequest } from '../protocol/rollout-request.ts'
 import type { RunEvent } from '../protocol/run-event.ts'
 import type { Turn } from '../protocol/turn.ts'
 import type { RunRolloutStatus, StepSample } from './run-records.ts'
+import type { WorkspaceFile } from './sandbox.ts'
 
 export interface RolloutRecord {
   readonly request: RolloutRequest
@@ -48,8 +49,11 @@ export interface RolloutWriter {
    */
   begin(request: RolloutRequest, before?: EndedAttempt | null): Promise<{ attempt: number; episode: Episode | null }>
   appendTurn(rollout: string, attempt: number, trajectory: string, turn: Turn): Promise<void>
-  /** Ends the rollout. `worker` ran its last attempt, unless this process did. A second result for the same key is refused. */
-  finish(episode: Episode, worker?: AttemptWorker | null): Promise<void>
+  /**
+   * Ends the rollout. `worker` ran its last attempt, unless this process did. `files` are those that the episode names. A second result for
+   * the same key is refused.
+   */
+  finish(episode: Episode, worker?: AttemptWorker | null, files?: readonly WorkspaceFile[]): Promise<void>
   /**
    * Records that an attempt was given up without a result; `attempt` is `null` if the rollout still waited for a slot. An attempt that is
    * no longer current is passed over.

@@ -61,8 +61,22 @@ export interface Workspace {
   put(path: string, bytes: Uint8Array | ByteStream, signal: AbortSignal): Promise<void>
   /** Reads a file of at most `maxBytes`. */
   get(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer>
+  /** Writes files with the folders on their way. A path that has a file gets the new one. */
+  putAll(files: readonly WorkspaceFile[], signal: AbortSignal): Promise<void>
+  /**
+   * Reads the regular files that fit one of the patterns, which are globs relative to `/workspace`. All else that runs in the workspace is
+   * paused meanwhile. Rejects with FILES_REFUSED, and reads none, if one is a link, a pipe or a device, or if they exceed `collectLimits`.
+   */
+  collect(patterns: readonly string[], signal: AbortSignal): Promise<readonly WorkspaceFile[]>
   /** Ends its processes, removes its files, and resolves when both are gone. */
   close(): Promise<void>
+}
+
+/** A regular file, by its path below the workspace. */
+export interface WorkspaceFile {
+  readonly path: string
+  readonly executable: boolean
+  readonly bytes: Uint8Array
 }
 
 /** Bytes that are written as they come. */
@@ -77,6 +91,8 @@ export interface Program {
   readonly command: readonly [string, ...string[]]
   readonly stdin?: string | undefined
   readonly timeoutMs: number
+  /** Whether it can only read the files of the workspace, and writes to `/tmp` alone. */
+  readonly readOnly?: boolean | undefined
 }
 
 /**

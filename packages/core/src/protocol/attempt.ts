@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CollectedFile } from './collected-files.ts'
 import { ErrorRecord, InvocationStart, ToolCallRecord, Trajectory } from './episode.ts'
 import { Message } from './message.ts'
 import { TrainingTask } from './task.ts'
@@ -82,6 +83,10 @@ export const AttemptOutcome = z.strictObject({
   /** Tool calls that had failed when the agent ended, and those that no server answered. */
   toolErrors: z.int().min(0),
   functionCalls: z.int().min(0),
+  /** Files that the environment collected; absent if it collects none, empty if they were refused. */
+  files: z.array(CollectedFile).optional(),
+  /** The reason why they were refused. */
+  filesRefused: ErrorRecord.optional(),
   /** Errors of giving tools and states back. */
   problems: z.array(ErrorRecord),
   /** From the start of the agent to its end, by the clock of its side. */

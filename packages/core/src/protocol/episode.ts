@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { EpisodeFile } from './collected-files.ts'
 import { Message, ToolImage, ToolResult } from './message.ts'
 import { Timing, Turn } from './turn.ts'
 
@@ -107,6 +108,10 @@ export const Episode = z.strictObject({
    */
   limitedSideBySide: z.literal(true).optional(),
   error: ErrorRecord.optional(),
+  /** Files that were collected when the workspace closed; absent if the run collects none, empty if they were refused. */
+  files: z.array(EpisodeFile).optional(),
+  /** The reason why they were refused. */
+  filesRefused: ErrorRecord.optional(),
   timing: Timing,
 })
 export type Episode = z.infer<typeof Episode>

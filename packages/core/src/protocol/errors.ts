@@ -20,6 +20,11 @@ export const errorCatalogue = {
   ),
   AGENT_NO_MODEL_CALL: row('agent', false, 'Give the agent the base URL of its context; without a call there is nothing to train.'),
   AGENT_LIMIT: row('agent', false, 'Raise the limit, or make the agent stop earlier.'),
+  FILES_REFUSED: row(
+    'agent',
+    false,
+    'Let the agent leave regular files where environment.collect looks: at most 64, of 20 MB together. The reward gets none of these.',
+  ),
   ENVIRONMENT_START_FAILED: row('environment', true, 'Check the command or url of the MCP server.'),
   ENVIRONMENT_TOOLS_CHANGED: row('environment', false, 'Keep the list of tools constant while a run goes on.'),
   SANDBOX_UNAVAILABLE: row('environment', false, 'Do what the message says, or choose another tier.'),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CollectedFile } from './collected-files.ts'
 
 /**
  * Bounds of a lease's workspace. Default: the server's own, which none may exceed. With the least of each, a command of a pipeline still
@@ -40,6 +41,14 @@ export type LeaseOpen = z.infer<typeof LeaseOpen>
 /** A command that sets a workspace up, run by its bash. */
 export const LeaseCommand = z.strictObject({ command: z.string().min(1) })
 export type LeaseCommand = z.infer<typeof LeaseCommand>
+
+/** Asks for the files of a workspace that fit one of the globs. */
+export const LeaseCollect = z.strictObject({ version: z.literal(1), patterns: z.array(z.string().min(1).max(512)).min(1).max(64) })
+export type LeaseCollect = z.infer<typeof LeaseCollect>
+
+/** The files of a workspace that fit. */
+export const LeaseFiles = z.strictObject({ version: z.literal(1), files: z.array(CollectedFile) })
+export type LeaseFiles = z.infer<typeof LeaseFiles>
 
 /** Access to an open lease. Another request for it is answered with a new token. */
 export const LeaseAnswer = z.strictObject({

@@ -70,6 +70,7 @@ export const WorkerEnvironment = z.strictObject({
   callTimeoutMs: z.int().min(1).optional(),
   startTimeoutMs: z.int().min(1).optional(),
   warmProcesses: count.optional(),
+  collect: z.array(z.string()).optional(),
 })
 export type WorkerEnvironment = z.infer<typeof WorkerEnvironment>
 

@@ -57,6 +57,7 @@ export function memoryEnvironment({ call, beforeTools, beforeClose }: MemoryEnvi
           signal.throwIfAborted()
           return toolsOf(lost)
         },
+        collect: async () => null,
         async close() {
           await beforeClose?.()
           open--

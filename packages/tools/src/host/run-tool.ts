@@ -1,4 +1,13 @@
-import { type Outward, orAborted, type ParserJail, type SandboxTier, type Slots, ToolError, type ToolImage, TrainError } from '@aworld-train/core'
+import {
+  type Outward,
+  orAborted,
+  type ParserJail,
+  type SandboxTier,
+  type Slots,
+  ToolError,
+  type ToolImage,
+  TrainError,
+} from '@aworld-train/core'
 import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Lease } from '../leases/lease.ts'
 import type { Browsers } from '../servers/browser/browsers.ts'

@@ -1,11 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
   type ErrorCode,
+  filesRefused,
   type LeaseAnswer,
+  LeaseCollect,
   LeaseCommand,
+  type LeaseFiles,
   LeaseOpen,
   ToolError,
   TrainError,
+  toCollectedFile,
   toTrainError,
   type Workspace,
 } from '@aworld-train/core'
@@ -20,6 +24,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   LEASE_UNKNOWN: 404,
   LEASE_CONFLICT: 409,
   TOOL_SERVER_DIED: 410,
+  FILES_REFUSED: 422,
   LEASE_LIMIT: 503,
   ENVIRONMENT_START_FAILED: 503,
 }
@@ -55,7 +60,10 @@ export interface LeaseRoutesOptions {
 /** Answers an authorised request for `/v1/leases` and the paths below. `path` is split and has no query. */
 export type LeaseRoutes = (request: IncomingMessage, response: ServerResponse, path: readonly string[]) => Promise<void>
 
-/** Serves `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, `PUT /v1/leases/{id}/files/{name}`, `POST /v1/leases/{id}/commands`. */
+/**
+ * Serves `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, and below a lease `GET` and `PUT files/{name}`, `POST commands` and
+ * `POST collections`.
+ */
 export function createLeaseRoutes({
   leases,
   maxFileBytes,
@@ -109,11 +117,23 @@ export function createLeaseRoutes({
     response.writeHead(204).end()
   }
 
+  /** Answers with the files of a workspace that fit patterns. */
+  async function collect(request: IncomingMessage, response: ServerResponse, id: string): Promise<void> {
+    const lease = find(id)
+    const { patterns } = await readJson(request, response, 'LeaseCollect', LeaseCollect)
+    const files = await inWorkspace(lease, (workspace) =>
+      workspace.collect(patterns, lease.signal).catch((cause: unknown) => {
+        throw cause instanceof ToolError ? filesRefused(cause.message.replace(/\.$/, '')) : cause
+      }),
+    )
+    sendJson(response, 200, { version: 1, files: files.map(toCollectedFile) } satisfies LeaseFiles)
+  }
+
   /** Works in a workspace. A problem that the caller can correct becomes LEASE_INVALID; a workspace that is gone ends the lease. */
-  async function inWorkspace(lease: Lease, work: (workspace: Workspace) => Promise<void>): Promise<void> {
+  async function inWorkspace<Value>(lease: Lease, work: (workspace: Workspace) => Promise<Value>): Promise<Value> {
     const release = lease.use()
     try {
-      await lease.work(async () => work(await lease.workspace()))
+      return await lease.work(async () => work(await lease.workspace()))
     } catch (cause) {
       if (cause instanceof ToolError) throw invalid(cause.message)
       if (cause instanceof TrainError && cause.code === 'TOOL_SERVER_DIED') void lease.end(cause)
@@ -135,6 +155,12 @@ export function createLeaseRoutes({
     response.writeHead(204).end()
   }
 
+  async function get(response: ServerResponse, id: string, name: string): Promise<void> {
+    const lease = find(id)
+    const bytes = await inWorkspace(lease, (workspace) => workspace.get(name, maxFileBytes, lease.signal))
+    response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': bytes.length }).end(bytes)
+  }
+
   async function end(response: ServerResponse, id: string): Promise<void> {
     await leases.find(id)?.end(new TrainError('TOOL_SERVER_DIED', 'The lease was closed.'))
     response.writeHead(204).end()
@@ -150,14 +176,18 @@ export function createLeaseRoutes({
       if (method === 'DELETE') await end(response, id)
       else sendJson(response, 200, await toAnswer(find(id)))
     } else if (files === 'files' && name.length > 0) {
-      checkMethod(method, ['PUT'])
-      await put(request, response, id, decode(name.join('/')))
+      checkMethod(method, ['GET', 'PUT'])
+      const path = decode(name.join('/'))
+      await (method === 'GET' ? get(response, id, path) : put(request, response, id, path))
+    } else if (files === 'collections' && name.length === 0) {
+      checkMethod(method, ['POST'])
+      await collect(request, response, id)
     } else if (files === 'commands' && name.length === 0) {
       checkMethod(method, ['POST'])
       await run(request, response, id)
     } else
       throw invalid(
-        'Served are POST /v1/leases, GET and DELETE /v1/leases/{id}, PUT /v1/leases/{id}/files/{name}, POST /v1/leases/{id}/commands.',
+        'Served are POST /v1/leases, GET and DELETE /v1/leases/{id}, and below it GET and PUT files/{name}, POST commands, POST collections.',
         { status: 404 },
       )
   }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment, LeaseTask } from '@aworld-train/core'
@@ -52,6 +52,28 @@ describe('an environment on an environment server', () => {
     await environment.close()
     expect(server.status().leases).toEqual([])
     expect(server.sandbox.open).toEqual([])
+  })
+
+  it('collects files of its workspace and of the directory of its stdio servers', async () => {
+    await environment.close()
+    environment = createEnvironment({ baseDirectory: folder, startTimeoutMs: 60_000, collect: ['notes.txt', 'out/**'] })
+    const lease = leaseOf('a')
+    await append(lease, '1')
+    mkdirSync(join(lease.directory, 'out'))
+    writeFileSync(join(lease.directory, 'out/local'), 'here')
+    const text = async () => (await lease.collect(never))!.map(({ path, bytes }) => [path, Buffer.from(bytes).toString()])
+    expect(await text()).toEqual([
+      ['out/local', 'here'],
+      ['notes.txt', '1\n'],
+    ])
+    writeFileSync(join(lease.directory, 'notes.txt'), 'another')
+    await expect(text()).rejects.toMatchObject({ code: 'FILES_REFUSED', message: expect.stringContaining('two workspaces') })
+    server.sandbox.open[0]!.die()
+    await expect(text()).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED', retryable: true })
+    await lease.close()
+    const none = createEnvironment()
+    expect(await none.lease({ rollout: 'a', attempt: 0, sample: 0, task: { id: 'task' } }).collect(never)).toBeNull()
+    await none.close()
   })
 
   it('shares nothing with another run whose rollouts have the same names', async () => {

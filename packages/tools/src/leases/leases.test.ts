@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { createConnection } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { EnvironmentStatus, LeaseAnswer, TrainError } from '@aworld-train/core'
+import { EnvironmentStatus, LeaseAnswer, LeaseFiles, TrainError } from '@aworld-train/core'
 import type { Client } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { memorySandbox } from '../testing/memory-sandbox.ts'
@@ -227,6 +227,26 @@ describe('files', () => {
     expect([...server.sandbox.open[0]!.files.keys()]).toEqual(['/workspace/notes.txt', '/workspace/a b/c/d.bin'])
   })
 
+  it('are read alone, or all that fit a pattern', async () => {
+    const server = await start()
+    const { id } = await open(server)
+    const names = ['out/a.txt', 'out/b/c.txt', 'note.txt']
+    for (const name of names) await request(server, 'PUT', `/v1/leases/${id}/files/${name}`, Buffer.from(name))
+    const one = await request(server, 'GET', `/v1/leases/${id}/files/out/b/c.txt`)
+    expect([one.status, await one.text()]).toEqual([200, 'out/b/c.txt'])
+    expect((await request(server, 'GET', `/v1/leases/${id}/files/missing`)).status).toBe(400)
+    const collect = (body: object) => request(server, 'POST', `/v1/leases/${id}/collections`, body)
+    const files = LeaseFiles.parse(await (await collect({ version: 1, patterns: ['out/**'] })).json()).files
+    expect(files.map(({ path, content }) => [path, atob(content)])).toEqual([
+      ['out/a.txt', 'out/a.txt'],
+      ['out/b/c.txt', 'out/b/c.txt'],
+    ])
+    expect((await collect({ version: 1, patterns: [] })).status).toBe(400)
+    for (let index = 0; index < 65; index++) await request(server, 'PUT', `/v1/leases/${id}/files/many/${index}`, Buffer.alloc(0))
+    const refused = await collect({ version: 1, patterns: ['many/*'] })
+    expect([refused.status, await refused.json()]).toMatchObject([422, { error: { code: 'FILES_REFUSED', boundary: 'agent' } }])
+  })
+
   it.each([
     ['..%2F..%2Fetc%2Fpasswd', Buffer.alloc(1), 400],
     ['%2Fetc%2Fpasswd', Buffer.alloc(1), 400],
@@ -341,7 +361,7 @@ describe('the end of a lease', () => {
 it.each([
   ['PUT', '/v1/leases', 405],
   ['POST', '/v1/leases/x', 405],
-  ['GET', '/v1/leases/x/files/a', 405],
+  ['DELETE', '/v1/leases/x/files/a', 405],
   ['GET', '/v1/leases/x', 404],
   ['GET', '/v1/leases/x/file', 404],
   ['GET', '/v2/leases', 404],

@@ -1,6 +1,7 @@
 import { posix } from 'node:path'
 import {
   type CommandResult,
+  chooseFiles,
   readBytes,
   type Sandbox,
   type Shell,
@@ -109,6 +110,24 @@ function memoryWorkspace(options: WorkspaceOptions, onClose: () => void): Memory
       const bytes = files.get(place(path))
       if (!bytes) throw new ToolError(`There is no file "${path}".`)
       return bytes
+    },
+    async putAll(written) {
+      for (const { path, bytes } of written) files.set(place(path), Buffer.from(bytes))
+    },
+    async collect(patterns) {
+      const entries = Array.from(files, ([path, { length }]) => ({
+        path: path.slice('/workspace/'.length),
+        kind: 'file' as const,
+        bytes: length,
+      }))
+      return chooseFiles(
+        entries.map((entry) => ({ ...entry, executable: false })),
+        patterns,
+      ).map(({ path }) => ({
+        path,
+        executable: false,
+        bytes: files.get(place(path))!,
+      }))
     },
     async close() {
       if (!closed) onClose()

@@ -10,7 +10,10 @@ import { readListener } from './read-listener.ts'
 import type { RolloutParts } from './rollout-parts.ts'
 
 /** The settings for everything between a policy and its agents. */
-export type SideSettings = Pick<LocalConfig, 'models' | 'toolAnswers' | 'agent' | 'gateway' | 'executor' | 'reward' | 'concurrency'>
+export type SideSettings = Pick<
+  LocalConfig,
+  'models' | 'environment' | 'toolAnswers' | 'agent' | 'gateway' | 'executor' | 'reward' | 'concurrency'
+>
 
 export interface TrainingSideOptions
   extends RolloutParts,
@@ -69,6 +72,7 @@ export async function openTrainingSide<Runner extends { readonly runner: InProce
     (await openExecutor(stack, {
       ...elsewhere,
       settings: settings.executor,
+      environment: settings.environment,
       directory: configDirectory,
       listener,
       onWarning: ({ code, message }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message }),

@@ -216,6 +216,23 @@ const { temperature, topP, topK, maxTokens } = Sampling.shape
 export const SamplingSettings = z.strictObject({ temperature, topP, topK, maxTokens: maxTokens.default(512) })
 export type SamplingSettings = z.infer<typeof SamplingSettings>
 
+/** What is kept of the workspace of a rollout. */
+export const CollectSettings = z
+  .array(
+    z
+      .string()
+      .min(1)
+      .max(512)
+      .regex(/^(?!\/|\.\.(?:\/|$))(?!.*\/\.\.(?:\/|$))/, 'must be a path below the workspace, such as out/**'),
+  )
+  .max(64)
+  .default([])
+  .describe(
+    'Files that are read when the workspace of a rollout closes, as globs below it, such as `out/**`. The reward gets them as `files`, and the run keeps them. A rollout that leaves links, more than 64 files or more than 20 MB there has none of them.',
+  )
+
+export const EnvironmentSettings = z.strictObject({ collect: CollectSettings })
+
 export const LimitSettings = z.strictObject({
   maxTurns: z
     .int()
@@ -389,6 +406,7 @@ export const LocalConfig = z.strictObject({
     .prefault({})
     .describe('The score of an episode.'),
   agent: AgentSettings.prefault({}).describe('What an agent makes of the answers of its policy.'),
+  environment: EnvironmentSettings.prefault({}).describe('The tools of a rollout, and what is kept of its workspace.'),
   toolAnswers: ToolAnswerSettings.prefault({}).describe('What the policy reads of long answers of tools.'),
   training: TrainingSettings.prefault({}).describe('What one training step is made of.'),
   sampling: SamplingSettings.prefault({}).describe('How training rollouts are sampled.'),

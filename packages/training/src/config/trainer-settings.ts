@@ -48,6 +48,7 @@ export const TrainerSettings = z.strictObject({
   experimentName: LocalConfig.shape.experimentName,
   model: LocalConfig.shape.model,
   agent: LocalConfig.shape.agent,
+  environment: LocalConfig.shape.environment,
   toolAnswers: LocalConfig.shape.toolAnswers,
   data: LocalConfig.shape.data,
   maxCompletionTokens: count

@@ -153,8 +153,8 @@ export function openRunAccounts(store: OwnedRunStore): RunAccounts {
   return {
     counted: (writer) => ({
       ...writer,
-      async finish(episode, worker) {
-        await writer.finish(episode, worker)
+      async finish(episode, worker, files) {
+        await writer.finish(episode, worker, files)
         summary.add(episode)
       },
     }),

@@ -119,7 +119,7 @@ export function workerCommand({ token }: ExecutorSettings, { url, agent }: { rea
   return { command: `aworld-train worker --coordinator ${url} --agent ${agent} --token-env ${variable}`, variable }
 }
 
-export interface OpenExecutorOptions extends StartWorkersOptions {
+export interface OpenExecutorOptions extends StartWorkersOptions, Pick<WorkerPoolOptions, 'environment'> {
   /** Address of the gateway and of the server that workers connect to. */
   readonly listener?: Listener | undefined
 }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { type Reward, TrainError, type TrainerKeys } from '@aworld-train/core'
 import type { LocalConfig } from '../config/local-config.ts'
-import { createReward, type RewardSource } from '../reward/create-reward.ts'
+import { type CreateRewardOptions, createReward, type RewardSource } from '../reward/create-reward.ts'
 
 export interface NamedReward {
   readonly source: RewardSource
@@ -62,8 +62,8 @@ function wholePath(reward: RewardSource, directory: string): RewardSource {
 export const createNamedReward = (
   { source, directory }: NamedReward,
   { timeoutMs, memoryMb, input: rewardInput }: Pick<LocalConfig['reward'], 'timeoutMs' | 'memoryMb' | 'input'>,
-  python?: string,
-): Promise<Reward> => createReward(source, { baseDirectory: directory, timeoutMs, memoryMb, rewardInput, python })
+  parts: Pick<CreateRewardOptions, 'python' | 'openVerifier'> = {},
+): Promise<Reward> => createReward(source, { baseDirectory: directory, timeoutMs, memoryMb, rewardInput, ...parts })
 
 /** Loads the reward once. Throws the error of the loading. */
 export async function tryReward(source: RewardSource, directory: string, python?: string): Promise<void> {

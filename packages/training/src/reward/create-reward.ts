@@ -1,10 +1,11 @@
-import { type Reward, TrainError } from '@aworld-train/core'
+import { type Reward, TrainError, type Verifier } from '@aworld-train/core'
 import { type DefinedReward, isDefinedReward, type RewardFunction } from './define-reward.ts'
-import { createInlineReward } from './inline-reward.ts'
+import { createInlineReward, type InlineRewardOptions } from './inline-reward.ts'
 import { createPythonReward } from './python-reward.ts'
 import { isPythonReward, toRewardReference } from './reward-module.ts'
 import { describe } from './reward-value.ts'
 import { type RewardInputKind, solutionText } from './solution-text.ts'
+import { createVerification } from './verification.ts'
 import { createWorkerReward } from './worker-reward.ts'
 
 /** A positional function, a `defineReward`, a path `./reward.ts#name` or `./reward.py#name`, or a Reward. */
@@ -21,6 +22,8 @@ export interface CreateRewardOptions {
   readonly baseDirectory?: string | undefined
   /** The interpreter for a reward in Python; by default AWORLD_TRAIN_PYTHON, else `python3`. */
   readonly python?: string | undefined
+  /** Opens the place where rewards check files. Without it `verify` fails. */
+  readonly openVerifier?: (() => Promise<Verifier>) | undefined
 }
 
 /**
@@ -29,12 +32,13 @@ export interface CreateRewardOptions {
  */
 export async function createReward(source: RewardSource, options: CreateRewardOptions = {}): Promise<Reward> {
   const { timeoutMs = 30_000, memoryMb = 256, rewardInput = 'answer', baseDirectory = '.' } = options
+  const verification = createVerification(options.openVerifier)
   if (typeof source === 'string') {
     const reference = toRewardReference(source, baseDirectory)
     const settings = { reference, timeoutMs, memoryMb, rewardInput }
     return isPythonReward(reference)
       ? await createPythonReward({ ...settings, python: options.python })
-      : await createWorkerReward(settings)
+      : await createWorkerReward({ ...settings, verification })
   }
   if (typeof source === 'function') {
     return createInlineReward({
@@ -43,7 +47,11 @@ export async function createReward(source: RewardSource, options: CreateRewardOp
       call: ({ task, episode, answer }) => source(task.dataSource, solutionText(episode, rewardInput), answer.groundTruth, task.extraInfo),
     })
   }
-  if (isDefinedReward(source)) return createInlineReward({ name: source.name, timeoutMs, call: source.score })
+  if (isDefinedReward(source)) {
+    const call: InlineRewardOptions['call'] = (input, signal) =>
+      source.score({ ...input, verify: (request) => verification.verify(request, input, signal) })
+    return createInlineReward({ name: source.name, timeoutMs, call, close: verification.close })
+  }
   if (isReward(source)) return source
   throw new TrainError(
     'CONFIG_INVALID',

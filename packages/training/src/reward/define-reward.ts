@@ -1,4 +1,4 @@
-import type { RewardInput } from '@aworld-train/core'
+import { type CommandResult, type RewardInput, TrainError, type VerifyRequest, type WorkspaceFile } from '@aworld-train/core'
 
 /**
  * Result of a reward: a finite number, or one with named scores and with rewards of single agents by their names, which
@@ -22,7 +22,18 @@ export type RewardFunction = (
   extraInfo: Readonly<Record<string, unknown>>,
 ) => RewardValue | Promise<RewardValue>
 
-export type RichRewardFunction = (input: RewardInput) => RewardValue | Promise<RewardValue>
+/** Everything that a reward sees of a rollout. */
+export interface RewardContext extends RewardInput {
+  /** The files that `environment.collect` names, as they were when the workspace closed. Empty if there are none, or if they were refused. */
+  readonly files: readonly WorkspaceFile[]
+  /**
+   * Runs a command over files of the rollout and of the reward, in a fresh workspace without network. It can read them, and write to `/tmp`
+   * alone. The exit code is that of the command.
+   */
+  readonly verify: (request: VerifyRequest) => Promise<CommandResult>
+}
+
+export type RichRewardFunction = (input: RewardContext) => RewardValue | Promise<RewardValue>
 
 const mark = 'aworld-train.reward'
 
@@ -30,12 +41,21 @@ const mark = 'aworld-train.reward'
 export interface DefinedReward {
   readonly kind: typeof mark
   readonly name: string
-  readonly score: RichRewardFunction
+  /** Without `verify`, a reward that calls it fails. */
+  readonly score: (input: RewardInput & Partial<RewardContext>) => RewardValue | Promise<RewardValue>
 }
 
 /** Makes a reward that sees the whole episode: `defineReward(({ task, episode, answer }) => …)`. */
 export function defineReward(score: RichRewardFunction, name = score.name || 'reward'): DefinedReward {
-  return { kind: mark, name, score }
+  return {
+    kind: mark,
+    name,
+    score: ({ files = [], verify = refuseVerify, ...input }) => score({ ...input, files, verify }),
+  }
+}
+
+const refuseVerify = (): never => {
+  throw new TrainError('REWARD_FAILED', 'There is no sandbox here in which a reward could verify files; pass verify.')
 }
 
 /** Whether a value was made by `defineReward`, in this copy of the package or another. */

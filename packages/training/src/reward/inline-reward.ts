@@ -4,18 +4,21 @@ import { describe, toRewardOutput } from './reward-value.ts'
 export interface InlineRewardOptions {
   readonly name: string
   readonly timeoutMs: number
-  readonly call: (input: RewardInput) => unknown
+  /** The signal aborts when the call is over, however it ends. */
+  readonly call: (input: RewardInput, signal: AbortSignal) => unknown
+  readonly close?: (() => Promise<void>) | undefined
 }
 
 /** A reward in this process. Its deadline works only while it awaits; code that never yields blocks the process. */
-export function createInlineReward({ name, timeoutMs, call }: InlineRewardOptions): Reward {
+export function createInlineReward({ name, timeoutMs, call, close = async () => {} }: InlineRewardOptions): Reward {
   return {
     name,
     async score(input, signal) {
       signal.throwIfAborted()
       let value: unknown
+      const over = new AbortController()
       try {
-        value = call(input)
+        value = call(input, over.signal)
         if (isThenable(value))
           value = await orAborted(
             withDeadline(value, timeoutMs, () => rewardTimeout(name, timeoutMs)),
@@ -24,10 +27,12 @@ export function createInlineReward({ name, timeoutMs, call }: InlineRewardOption
       } catch (error) {
         if (error instanceof TrainError || signal.aborted) throw error
         throw new TrainError('REWARD_FAILED', `Reward "${name}" threw on task "${input.task.id}": ${messageOf(error)}`, { cause: error })
+      } finally {
+        over.abort()
       }
       return toRewardOutput(value, name)
     },
-    async close() {},
+    close,
   }
 }
 

@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import { parentPort, workerData } from 'node:worker_threads'
-import type { RewardInput } from '@aworld-train/core'
+import type { CommandResult, RewardInput, VerifyRequest } from '@aworld-train/core'
 import { chooseExport } from './choose-export.ts'
 import { isDefinedReward } from './define-reward.ts'
 import { describe } from './reward-value.ts'
@@ -13,15 +13,21 @@ export interface RewardWorkerData {
   readonly rewardInput: RewardInputKind
 }
 
-/** `null` asks the thread to end. */
 export interface RewardWorkerCall {
   readonly id: number
   readonly input: RewardInput
 }
 
+/** The end of a verification, by the number that the worker gave it. */
+export interface RewardWorkerVerdict {
+  readonly verification: number
+  readonly result: CommandResult | { readonly error: string }
+}
+
 export type RewardWorkerReply =
   | { readonly kind: 'ready'; readonly name: string; readonly rich: boolean }
   | { readonly kind: 'invalid-module'; readonly message: string }
+  | { readonly kind: 'verify'; readonly verification: number; readonly request: VerifyRequest }
   | { readonly kind: 'value'; readonly id: number; readonly value: unknown }
   | { readonly kind: 'unsendable'; readonly id: number; readonly description: string }
   | { readonly kind: 'threw'; readonly id: number; readonly message: string; readonly stack: string | undefined }
@@ -38,12 +44,14 @@ async function serve(): Promise<void> {
   try {
     const { name, value } = chooseExport((await import(pathToFileURL(path).href)) as Record<string, unknown>, path, exportName)
     const rich = isDefinedReward(value)
-    port.on('message', async (call: RewardWorkerCall | null) => {
+    // `null` asks the thread to end.
+    port.on('message', async (call: RewardWorkerCall | RewardWorkerVerdict | null) => {
       if (call === null) return port.close()
+      if ('verification' in call) return settle(call)
       const { id, input } = call
       try {
         const result = rich
-          ? await value.score(input)
+          ? await value.score({ ...input, verify })
           : await value(input.task.dataSource, solutionText(input.episode, rewardInput), input.answer.groundTruth, input.task.extraInfo)
         send(id, result)
       } catch (error) {
@@ -55,6 +63,25 @@ async function serve(): Promise<void> {
   } catch (error) {
     reply({ kind: 'invalid-module', message: error instanceof Error ? error.message : describe(error) })
   }
+}
+
+let nextVerification = 0
+const verifications = new Map<number, ReturnType<typeof Promise.withResolvers<CommandResult>>>()
+
+/** Has the thread that started this one verify files. */
+function verify(request: VerifyRequest): Promise<CommandResult> {
+  const verification = nextVerification++
+  const pending = Promise.withResolvers<CommandResult>()
+  verifications.set(verification, pending)
+  reply({ kind: 'verify', verification, request })
+  return pending.promise
+}
+
+function settle({ verification, result }: RewardWorkerVerdict): void {
+  const pending = verifications.get(verification)
+  verifications.delete(verification)
+  if ('error' in result) pending?.reject(new Error(result.error))
+  else pending?.resolve(result)
 }
 
 /** Sends a number or a small object as it is, and anything else as a description, so that its size is bounded. */

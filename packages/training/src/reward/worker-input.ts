@@ -5,9 +5,9 @@ const maxMessageCharacters = 1_000_000
 
 /** The episode that a worker gets: whole for a rich reward; without turns for a positional one, or if the text exceeds the bound. */
 export function toWorkerInput(input: RewardInput, rich: boolean): RewardInput {
-  const { task, episode, answer } = input
+  const { task, episode, answer, files } = input
   const size = episode.messages.reduce((sum, { content }) => sum + (content?.length ?? 0), episode.answer?.length ?? 0)
-  if (rich && size <= maxMessageCharacters) return { task, episode, answer }
+  if (rich && size <= maxMessageCharacters) return { task, episode, answer, files }
   let remaining = maxMessageCharacters
   const cut = (text: string) => {
     const head = text.slice(0, remaining)
@@ -21,5 +21,5 @@ export function toWorkerInput(input: RewardInput, rich: boolean): RewardInput {
     messages: episode.messages.map((message) => (message.content === null ? message : { ...message, content: cut(message.content) })),
     toolCalls: episode.toolCalls.map((call) => ({ ...call, content: cut(call.content) })),
   }
-  return { task, episode: bounded, answer }
+  return { task, episode: bounded, answer, ...(rich && { files }) }
 }

@@ -1,10 +1,11 @@
 import { Worker } from 'node:worker_threads'
-import { type Reward, type RewardInput, type RewardOutput, siblingModule, TrainError, withDeadline } from '@aworld-train/core'
+import { errorMessage, type Reward, type RewardInput, type RewardOutput, siblingModule, TrainError, withDeadline } from '@aworld-train/core'
 import { rewardTimeout } from './inline-reward.ts'
 import type { RewardReference } from './reward-module.ts'
 import { toRewardOutput } from './reward-value.ts'
-import type { RewardWorkerCall, RewardWorkerData, RewardWorkerReply } from './reward-worker.ts'
+import type { RewardWorkerCall, RewardWorkerData, RewardWorkerReply, RewardWorkerVerdict } from './reward-worker.ts'
 import type { RewardInputKind } from './solution-text.ts'
+import type { Verification } from './verification.ts'
 import { toWorkerInput } from './worker-input.ts'
 
 export interface WorkerRewardOptions {
@@ -12,6 +13,7 @@ export interface WorkerRewardOptions {
   readonly timeoutMs: number
   readonly memoryMb: number
   readonly rewardInput: RewardInputKind
+  readonly verification: Verification
 }
 
 interface Pending {
@@ -77,7 +79,17 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
     const onError = (error: Error & { code?: string }) =>
       reject(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooMuch(error) : failed(input, error.message, error))
     signal.addEventListener('abort', onAbort, { once: true })
-    thread.on('message', resolve).on('error', onError).on('exit', onExit)
+    const over = new AbortController()
+    const onReply = (reply: RewardWorkerReply) => {
+      if (reply.kind !== 'verify') return resolve(reply)
+      options.verification
+        .verify(reply.request, input, over.signal)
+        .catch((error: unknown) => ({ error: errorMessage(error) }))
+        .then(
+          (result) => over.signal.aborted || thread.postMessage({ verification: reply.verification, result } satisfies RewardWorkerVerdict),
+        )
+    }
+    thread.on('message', onReply).on('error', onError).on('exit', onExit)
     let answered = false
     try {
       thread.postMessage({ id, input: toWorkerInput(input, rich) } satisfies RewardWorkerCall)
@@ -87,7 +99,8 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
     } finally {
       clearTimeout(watch)
       signal.removeEventListener('abort', onAbort)
-      thread.off('message', resolve).off('error', onError).off('exit', onExit)
+      over.abort()
+      thread.off('message', onReply).off('error', onError).off('exit', onExit)
       if (!answered) {
         worker = null
         await terminate(thread)
@@ -123,6 +136,7 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
       worker = null
       if (thread) await (running ? terminate(thread) : endWorker(thread))
       await running
+      await options.verification.close()
     },
   }
 }

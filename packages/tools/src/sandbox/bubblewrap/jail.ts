@@ -49,14 +49,14 @@ export interface JailEnd {
 
 const filterFd = 3
 /** Arguments of a jail, which ends with its room. */
-const jailArguments = (profile: ProgramProfile) =>
+const jailArguments = (profile: ProgramProfile, readOnly: boolean) =>
   [
     ['--unshare-pid'],
     ownUser(1000),
     confinement(filterFd, profile),
     ['--die-with-parent'],
     ['--ro-bind', '/', '/'],
-    ['--bind', '/workspace', '/workspace'],
+    [readOnly ? '--ro-bind' : '--bind', '/workspace', '/workspace'],
     ['--bind', '/tmp', '/tmp'],
     ['--proc', '/proc'],
     roomDevices,
@@ -74,11 +74,13 @@ const startDeadlineMs = 5000
 export interface JailPlace extends Pick<Room, 'userId' | 'cgroup'> {
   /** A room that is still being opened starts at the same time as its jail. */
   readonly room: Room | Promise<Room>
+  /** Whether nothing in the jail can write to the workspace. */
+  readonly readOnly?: boolean | undefined
 }
 
 /** Starts a jail of a room. Its bash's command need not be known yet, because the start takes longer than most commands. */
 export async function startJail(
-  { userId, cgroup, room }: JailPlace,
+  { userId, cgroup, room, readOnly = false }: JailPlace,
   { fifos, profiles }: JailParts,
   profile: ProgramProfile = 'command',
 ): Promise<Jail> {
@@ -94,7 +96,7 @@ export async function startJail(
         ['-c', `read -r room || exit; ${processLimits}exec nsenter --target "$room" "$@"`, 'sh'],
         ['--user', '--mount', '--net', '--ipc', '--uts', '--cgroup', '--pid', '--preserve-credentials'],
         ['--', 'bwrap'],
-        jailArguments(profile),
+        jailArguments(profile, readOnly),
       ].flat(),
       {
         ...(userId === undefined ? {} : { uid: userId, gid: userId }),

@@ -30,16 +30,30 @@ export function endTree(child: ChildProcess): void {
   const { pid, exitCode, signalCode } = child
   // The id of an ended process may belong to another one by then.
   if (pid === undefined || exitCode !== null || signalCode !== null) return
-  const stopped = new Set<number>()
-  for (let running = [pid]; running.length > 0; running = descendantsOf(pid).filter((each) => !stopped.has(each))) {
-    for (const each of running) {
-      signalTo(each, 'SIGSTOP')
-      stopped.add(each)
+  for (const each of stopTrees([pid]).keys()) signalTo(each, 'SIGKILL')
+}
+
+/** Stops processes and all below them, and returns the function that lets those go on that ran. */
+export function pauseTrees(pids: readonly number[]): () => void {
+  const stopped = stopTrees(pids)
+  return () => {
+    for (const [pid, ran] of stopped) if (ran) signalTo(pid, 'SIGCONT')
+  }
+}
+
+/** Stops processes and all below them. Returns them, with whether each ran before. */
+function stopTrees(roots: readonly number[]): Map<number, boolean> {
+  const stopped = new Map<number, boolean>()
+  const left = () => roots.flatMap((pid) => [pid, ...descendantsOf(pid)]).filter((pid) => !stopped.has(pid))
+  for (let running = left(); running.length > 0; running = left()) {
+    for (const pid of running) {
+      stopped.set(pid, !hasStopped(pid))
+      signalTo(pid, 'SIGSTOP')
     }
     const deadline = performance.now() + stopDeadlineMs
     while (!running.every(hasStopped) && performance.now() < deadline);
   }
-  for (const each of stopped) signalTo(each, 'SIGKILL')
+  return stopped
 }
 
 /** Whether no thread of a process runs any more. */

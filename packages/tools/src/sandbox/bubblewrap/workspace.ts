@@ -15,12 +15,13 @@ import {
 } from '@aworld-train/core'
 import { BoundedOutput } from '../bounded-output.ts'
 import { openBashShell } from './bash-shell.ts'
+import { collectFiles, type RunScript, unpackFiles } from './collected-files.ts'
 import { connectInto } from './connect-into.ts'
 import { type Jail, type JailEnd, type JailParts, startFailure, startJail } from './jail.ts'
 import { graphicalMemoryBytes, graphicalProcesses } from './limits.ts'
 import { listenInRoom, type PortConnections, serveConnections } from './loopback-port.ts'
 import { createMemoryWatch } from './memory-watch.ts'
-import { descendantsOf } from './processes.ts'
+import { descendantsOf, pauseTrees } from './processes.ts'
 import type { Room } from './room.ts'
 import { fileError, getScript, putScript, toJailPath } from './workspace-files.ts'
 
@@ -102,6 +103,9 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
   let dead = false
   let fault: unknown
   let variables: Readonly<Record<string, string>> = {}
+  const starting = new Set<Promise<Jail>>()
+  /** Resolves when no work keeps the workspace still. */
+  let quiet: Promise<void> = Promise.resolve()
 
   const hasDied = () => dead || room.hasDied()
   function check(): void {
@@ -127,24 +131,32 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     }
   }
 
-  async function begin(starting = startJail({ ...room, room }, parts)): Promise<Jail> {
-    const jail = await starting
-    running.add(jail)
-    jail.ended.then(() => running.delete(jail))
-    if (closing || dead) void jail.kill()
-    return jail
+  async function begin(start = startJail({ ...room, room }, parts)): Promise<Jail> {
+    starting.add(start)
+    try {
+      const jail = await start
+      running.add(jail)
+      jail.ended.then(() => running.delete(jail))
+      if (closing || dead) void jail.kill()
+      return jail
+    } finally {
+      starting.delete(start)
+    }
   }
 
   /** Jail of the first program, which is started in advance. */
   let first: Promise<Jail | undefined> | undefined = begin(firstJail).catch(() => undefined)
 
-  async function start(): Promise<Jail> {
+  async function startNow(readOnly = false): Promise<Jail> {
     check()
-    const early = first
-    first = undefined
-    let jail = await early
+    let jail: Jail | undefined
+    if (!readOnly) {
+      const early = first
+      first = undefined
+      jail = await early
+    }
     try {
-      if (!jail || jail.hasEnded()) jail = await begin()
+      if (!jail || jail.hasEnded()) jail = await begin(startJail({ ...room, room, readOnly }, parts))
     } catch (error) {
       check()
       throw error
@@ -152,6 +164,41 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     const settings = exported(variables)
     if (settings !== '') jail.stdin.write(`${settings}\n`)
     return jail
+  }
+
+  /** Resolves when nothing keeps the workspace still. */
+  async function stirs(): Promise<void> {
+    for (let seen: unknown; seen !== quiet; ) {
+      seen = quiet
+      await quiet
+    }
+  }
+
+  async function start(readOnly = false): Promise<Jail> {
+    await stirs()
+    return await startNow(readOnly)
+  }
+
+  /** Does work while all that runs in the workspace is stopped, so that no file changes. Works take turns. */
+  function keepStill<Value>(work: () => Promise<Value>): Promise<Value> {
+    const turn = quiet.then(async () => {
+      await Promise.allSettled(starting)
+      const unused = await first
+      const jails = [...running].filter((jail) => jail !== unused)
+      await Promise.all(jails.map((jail) => jail.stands))
+      // What holds a jail is left alone: nsenter(1) stops itself when its child stops.
+      const resume = pauseTrees(jails.flatMap((jail) => jail.firstProcess() ?? []))
+      try {
+        return await work()
+      } finally {
+        resume()
+      }
+    })
+    quiet = turn.then(
+      () => {},
+      () => {},
+    )
+    return turn
   }
 
   /** Handles a jail that was ended from outside or ended with its room: nothing of the workspace goes on. */
@@ -169,6 +216,12 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     readonly errors: string
   }
 
+  interface RunOptions {
+    /** Called when the signal aborts. Default: the jail is killed. */
+    readonly stop?: (jail: Jail) => unknown
+    readonly begin?: () => Promise<Jail>
+  }
+
   /** Runs a script of bash to its end, and hands its output on as it comes. */
   async function run(
     script: string,
@@ -176,14 +229,16 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     timeoutMs: number,
     signal: AbortSignal,
     onOutput: (chunk: Buffer) => void,
-    stop: (jail: Jail) => unknown = (jail) => jail.kill(),
+    { stop = (jail) => jail.kill(), begin = start }: RunOptions = {},
   ): Promise<Run> {
     check()
-    if (programs >= programsAtOnce) await line.wait(undefined, signal)
-    else programs++
+    // Programs that are stopped give their places up to nobody.
+    const takesPlace = begin !== startNow
+    if (takesPlace && programs >= programsAtOnce) await line.wait(undefined, signal)
+    else if (takesPlace) programs++
     try {
       signal.throwIfAborted()
-      const jail = await start()
+      const jail = await begin()
       let timedOut = false
       const onAbort = () => stop(jail)
       const timer = setTimeout(() => {
@@ -211,8 +266,8 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
         signal.removeEventListener('abort', onAbort)
       }
     } finally {
-      if (line.size() > 0) line.admit(undefined)
-      else programs--
+      if (takesPlace && line.size() > 0) line.admit(undefined)
+      else if (takesPlace) programs--
     }
   }
 
@@ -234,12 +289,21 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       signal,
       (chunk) => chunks.push(chunk),
       // The script notices that its input was cut off, and removes what it has written.
-      ({ stdin }) => stdin.destroy(),
+      { stop: ({ stdin }) => stdin.destroy() },
     )
     if (timedOut) throw new ToolError(`Reading or writing ${JSON.stringify(path)} took longer than ${timeoutMs / 1000} s.`)
     if (end.exitCode !== 0) throw fileError(path, end.exitCode, errors)
     return Buffer.concat(chunks)
   }
+
+  /** Runs scripts on many files, which programs of the workspace may not delay. */
+  const onFiles =
+    (signal: AbortSignal, begin: () => Promise<Jail>): RunScript =>
+    async (script, input, onOutput) => {
+      const { end, timedOut, errors } = await run(script, input, fileTimeoutMs, signal, onOutput, { begin })
+      if (timedOut) throw new ToolError(`Reading or writing the files took longer than ${fileTimeoutMs / 1000} s.`)
+      return { exitCode: end.exitCode, errors }
+    }
 
   /** Takes the processes of what has ended from the group, unless the workspace closes and its group goes too. */
   function leave(processes: number): void {
@@ -261,12 +325,12 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
   async function startProgram({ command, profile, env = {} }: LongProgram, signal: AbortSignal): Promise<RunningProgram> {
     if ([...command, ...Object.values(env)].some((text) => text.includes('\0')))
       throw new ToolError('An argument or a variable cannot hold a NUL character.')
+    await stirs()
     check()
     signal.throwIfAborted()
     const most = profile === 'graphical' ? graphicalProcesses : limits.processes
     const dismiss = admit(profile)
-    const starting = begin(startJail({ ...room, room }, parts, profile))
-    const jail = await starting.catch((error: unknown) => {
+    const jail = await begin(startJail({ ...room, room }, parts, profile)).catch((error: unknown) => {
       dismiss()
       throw error
     })
@@ -293,11 +357,13 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     setVariables(env) {
       variables = env
     },
-    async run({ command, stdin, timeoutMs }: Program, signal): Promise<CommandResult> {
+    async run({ command, stdin, timeoutMs, readOnly = false }: Program, signal): Promise<CommandResult> {
       if (command.some((word) => word.includes('\0'))) throw new ToolError('An argument cannot hold a NUL character.')
       const output = new BoundedOutput(limits.outputBytes)
       const script = `ulimit -u ${limits.processes}; exec ${command.map(quoted).join(' ')} 2>&1 ${stdin === undefined ? '</dev/null' : ''}`
-      const { end, timedOut } = await watched(run(script, stdin ?? '', timeoutMs, signal, (chunk) => output.add(chunk)))
+      const { end, timedOut } = await watched(
+        run(script, stdin ?? '', timeoutMs, signal, (chunk) => output.add(chunk), { begin: () => start(readOnly) }),
+      )
       return { exitCode: timedOut ? 124 : end.exitCode, ...output.take(), timedOut }
     },
     async shell(signal) {
@@ -345,6 +411,8 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       if (bytes.length > maxBytes) throw new ToolError(`${JSON.stringify(path)} is larger than ${maxBytes} bytes.`)
       return bytes
     },
+    putAll: (files, signal) => unpackFiles(files, onFiles(signal, start)),
+    collect: (patterns, signal) => keepStill(() => collectFiles(patterns, onFiles(signal, startNow))),
     close() {
       closing ??= (async () => {
         closePorts()

@@ -10,6 +10,7 @@ import {
   ToolError,
   TrainError,
   type Workspace,
+  type WorkspaceFile,
   type WorkspaceLimits,
 } from '@aworld-train/core'
 import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest } from './messages.ts'
@@ -48,10 +49,10 @@ export class SimulatedWorkspace implements Workspace {
     this.#thread.postMessage({ begin: { diskBytes, outputBytes } } satisfies WorkspaceMessage)
   }
 
-  async run({ command, stdin = '', timeoutMs }: Program, signal: AbortSignal): Promise<CommandResult> {
+  async run({ command, stdin = '', timeoutMs, readOnly = false }: Program, signal: AbortSignal): Promise<CommandResult> {
     signal.throwIfAborted()
     return orAborted(
-      this.#command((stop) => ({ kind: 'run', command, stdin, stop }), timeoutMs, signal),
+      this.#command((stop) => ({ kind: 'run', command, stdin, readOnly, stop }), timeoutMs, signal),
       signal,
     )
   }
@@ -90,6 +91,16 @@ export class SimulatedWorkspace implements Workspace {
   async get(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
     signal.throwIfAborted()
     return Buffer.from((await this.#request({ kind: 'get', path, maxBytes })) as Uint8Array)
+  }
+
+  async putAll(files: readonly WorkspaceFile[], signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    await this.#request({ kind: 'put-all', files })
+  }
+
+  async collect(patterns: readonly string[], signal: AbortSignal): Promise<readonly WorkspaceFile[]> {
+    signal.throwIfAborted()
+    return (await this.#request({ kind: 'collect', patterns })) as readonly WorkspaceFile[]
   }
 
   async close(): Promise<void> {
@@ -145,6 +156,7 @@ export class SimulatedWorkspace implements Workspace {
     this.#pending.delete(reply.id)
     if ('value' in reply) pending?.resolve(reply.value)
     else if (reply.error.isToolError) pending?.reject(new ToolError(reply.error.message))
+    else if (reply.error.code) pending?.reject(new TrainError(reply.error.code, reply.error.message))
     else pending?.reject(died(reply.error.message))
   }
 

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { errorMessage, ToolError } from '@aworld-train/core'
+import { chooseFiles, errorMessage, type FileEntry, ToolError, type WorkspaceFile } from '@aworld-train/core'
 import { type FileContent, InMemoryFs } from 'just-bash'
 import { BoundedOutput } from '../bounded-output.ts'
 import { isStopped } from './stop-signal.ts'
@@ -16,6 +16,8 @@ export class WorkspaceFiles extends InMemoryFs {
   readonly #outputs = new Map<string, CommandOutput>()
   readonly #outputBytes: number
   #nextOutput = 0
+  /** While set, commands cannot change files of the workspace. */
+  isReadOnly = false
 
   constructor(limits: { readonly diskBytes: number; readonly outputBytes: number }) {
     super(undefined, { maxTotalBytes: limits.diskBytes })
@@ -38,12 +40,80 @@ export class WorkspaceFiles extends InMemoryFs {
   override async appendFile(...[path, content, options]: Parameters<InMemoryFs['appendFile']>): Promise<void> {
     const file = this.#outputs.get(path)
     if (path === '/dev/null') return
-    if (!file) return super.appendFile(path, content, options)
+    if (!file) {
+      await this.#checkWrite(path)
+      return super.appendFile(path, content, options)
+    }
     if (!isStopped(file.stop())) file.output.add(toBytes(content, typeof options === 'string' ? options : options?.encoding))
   }
 
   override async writeFile(...[path, content, options]: Parameters<InMemoryFs['writeFile']>): Promise<void> {
-    if (path !== '/dev/null') await super.writeFile(path, content, options)
+    if (path === '/dev/null') return
+    await this.#checkWrite(path)
+    await super.writeFile(path, content, options)
+  }
+
+  override async mkdir(...[path, options]: Parameters<InMemoryFs['mkdir']>): Promise<void> {
+    await this.#checkWrite(path)
+    await super.mkdir(path, options)
+  }
+
+  override async rm(...[path, options]: Parameters<InMemoryFs['rm']>): Promise<void> {
+    await this.#checkWrite(path)
+    await super.rm(path, options)
+  }
+
+  override async cp(...[source, target, options]: Parameters<InMemoryFs['cp']>): Promise<void> {
+    await this.#checkWrite(target)
+    await super.cp(source, target, options)
+  }
+
+  override async mv(source: string, target: string): Promise<void> {
+    await this.#checkWrite(source)
+    await this.#checkWrite(target)
+    await super.mv(source, target)
+  }
+
+  override async symlink(target: string, path: string): Promise<void> {
+    await this.#checkWrite(path)
+    await super.symlink(target, path)
+  }
+
+  override async link(source: string, path: string): Promise<void> {
+    await this.#checkWrite(source)
+    await this.#checkWrite(path)
+    await super.link(source, path)
+  }
+
+  override async chmod(path: string, mode: number): Promise<void> {
+    await this.#checkWrite(path)
+    await super.chmod(path, mode)
+  }
+
+  /** Rejects if a path leads into the workspace while that is read-only. */
+  async #checkWrite(path: string): Promise<void> {
+    if (!this.isReadOnly) return
+    const folder = await this.realpath(posix.dirname(path)).catch(() => posix.dirname(path))
+    const real = await this.realpath(path).catch(() => posix.join(folder, posix.basename(path)))
+    if (real === root || isInside(real) || isInside(`${folder}/`)) throw new Error(`EROFS: read-only file system, '${path}'`)
+  }
+
+  async collect(patterns: readonly string[]): Promise<readonly WorkspaceFile[]> {
+    const entries = await Promise.all(
+      this.getAllPaths()
+        .filter(isInside)
+        .map((path) => this.#entry(path)),
+    )
+    const chosen = chooseFiles(entries, patterns)
+    return await Promise.all(
+      chosen.map(async ({ path, executable }) => ({ path, executable, bytes: await this.readFileBuffer(posix.join(root, path)) })),
+    )
+  }
+
+  async #entry(path: string): Promise<FileEntry> {
+    const { isDirectory, isSymbolicLink, size, mode } = await this.lstat(path)
+    const kind = isSymbolicLink ? 'link' : isDirectory ? 'folder' : 'file'
+    return { path: path.slice(root.length + 1), kind, bytes: size, executable: (mode & 0o100) !== 0 }
   }
 
   override async readFile(...[path, options]: Parameters<InMemoryFs['readFile']>): Promise<string> {
@@ -61,7 +131,7 @@ export class WorkspaceFiles extends InMemoryFs {
     return super.readFileBuffer(path)
   }
 
-  async put(path: string, bytes: Uint8Array): Promise<void> {
+  async put(path: string, bytes: Uint8Array, executable = false): Promise<void> {
     const place = await this.#place(path)
     try {
       if (await this.exists(place)) {
@@ -70,6 +140,7 @@ export class WorkspaceFiles extends InMemoryFs {
       }
       await this.mkdir(posix.dirname(place), { recursive: true })
       await this.writeFile(place, bytes)
+      if (executable) await this.chmod(place, 0o755)
     } catch (error) {
       throw toToolError(error, path)
     }

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { errorMessage, ToolError } from '@aworld-train/core'
+import { errorMessage, ToolError, TrainError } from '@aworld-train/core'
 import { createBash, quote } from './bash.ts'
 import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest, WorkspaceThreadData } from './messages.ts'
 import { ShellSession } from './shell-session.ts'
@@ -34,7 +34,8 @@ async function answer(id: number, request: WorkspaceRequest): Promise<void> {
   try {
     reply({ id, value: await perform(id, request) })
   } catch (error) {
-    reply({ id, error: { isToolError: error instanceof ToolError, message: errorMessage(error) } })
+    const code = error instanceof TrainError ? error.code : null
+    reply({ id, error: { isToolError: error instanceof ToolError, code, message: errorMessage(error) } })
   } finally {
     wakes.delete(id)
   }
@@ -46,6 +47,11 @@ async function perform(id: number, request: WorkspaceRequest): Promise<unknown> 
       return files.put(request.path, request.bytes)
     case 'get':
       return files.get(request.path, request.maxBytes)
+    case 'put-all':
+      for (const { path, bytes, executable } of request.files) await files.put(path, bytes, executable)
+      return
+    case 'collect':
+      return files.collect(request.patterns)
     case 'run':
       return run(id, request)
     case 'execute': {
@@ -60,15 +66,17 @@ async function perform(id: number, request: WorkspaceRequest): Promise<unknown> 
   }
 }
 
-async function run(id: number, { command, stdin, stop }: WorkspaceRequest & { kind: 'run' }): Promise<CommandOutcome> {
+async function run(id: number, { command, stdin, readOnly, stop }: WorkspaceRequest & { kind: 'run' }): Promise<CommandOutcome> {
   const { path, output } = files.openOutput(() => stop)
   const { signal, wake } = createStopSignal(() => stop)
   wakes.set(id, wake)
+  files.isReadOnly = readOnly
   try {
     const script = `${command.map(quote).join(' ')} >>${path} 2>&1`
     const { exitCode } = await createBash(files).exec(script, { rawScript: true, stdin, signal })
     return { exitCode, ...output.take() }
   } finally {
+    files.isReadOnly = false
     files.closeOutput(path)
   }
 }

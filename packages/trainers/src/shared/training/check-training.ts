@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type Environment, type PythonTrainer, TrainError, type TrainerConfig, type TrainerPlan } from '@aworld-train/core'
+import { type Environment, type PythonTrainer, TrainError, type TrainerConfig, type TrainerPlan, type Verifier } from '@aworld-train/core'
 import {
   checkAgentSide,
   checkDatasets,
@@ -47,8 +47,10 @@ export interface TrainingInputs {
   readonly takersOfAllRows: readonly string[]
   /** What starts workers for agents that run in other processes. */
   readonly launchers: Launchers
-  /** An environment for an agent of this folder. */
-  readonly createEnvironment: (agentDirectory: string) => Environment
+  /** An environment for an agent of a folder. */
+  readonly createEnvironment: (options: { readonly baseDirectory: string; readonly collect: readonly string[] }) => Environment
+  /** Opens the place where rewards check files. */
+  readonly openVerifier: () => Promise<Verifier>
 }
 
 export interface CheckedTraining {
@@ -156,9 +158,11 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
     train,
     test: test ?? null,
     reward,
-    createEnvironment: () => inputs.createEnvironment(agent.directory),
+    createEnvironment: () => inputs.createEnvironment({ baseDirectory: agent.directory, ...settings.environment }),
     createReward: async () =>
-      reward === null || settings.reward.native ? null : await createNamedReward(reward, settings.reward, python.path),
+      reward === null || settings.reward.native
+        ? null
+        : await createNamedReward(reward, settings.reward, { python: python.path, openVerifier: inputs.openVerifier }),
     ...start,
     python,
     planned,

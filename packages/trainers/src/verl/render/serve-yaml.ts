@@ -46,6 +46,7 @@ export function renderServeYaml(
       concurrency: settings.concurrency,
     },
     reward: { ...file, ...rewardSettings },
+    environment: settings.environment,
     limits: { ...settings.limits, timeoutMs },
     evaluation: { kindKey: settings.evaluation.kindKey },
     ...(places.executor && { executor: places.executor }),

@@ -1,0 +1,47 @@
+import { constants } from 'node:fs'
+import { lstat, open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { chooseFiles, errorMessage, type FileEntry, filesRefused, type WorkspaceFile } from '@aworld-train/core'
+
+/** Most entries of a folder tree that are looked at. */
+const maxEntries = 100_000
+
+/**
+ * Reads the files of a folder that fit one of the globs. Links are neither followed nor read. No process may change the folder meanwhile.
+ * Rejects with FILES_REFUSED.
+ */
+export async function collectFolder(directory: string, patterns: readonly string[]): Promise<readonly WorkspaceFile[]> {
+  const names = await readdir(directory, { recursive: true })
+  if (names.length > maxEntries) throw filesRefused(`the folder has more than ${maxEntries} entries`)
+  const entries = await Promise.all(names.map((name) => toEntry(directory, name)))
+  return await Promise.all(chooseFiles(entries, patterns).map((entry) => read(directory, entry)))
+}
+
+async function toEntry(directory: string, name: string): Promise<FileEntry> {
+  const stat = await lstat(join(directory, name))
+  const kind = stat.isFile()
+    ? 'file'
+    : stat.isDirectory()
+      ? 'folder'
+      : stat.isSymbolicLink()
+        ? 'link'
+        : stat.isFIFO()
+          ? 'pipe'
+          : stat.isSocket()
+            ? 'socket'
+            : 'device'
+  return { path: name.replaceAll('\\', '/'), kind, bytes: stat.size, executable: (stat.mode & 0o100) !== 0 }
+}
+
+async function read(directory: string, { path, bytes: size, executable }: FileEntry): Promise<WorkspaceFile> {
+  try {
+    await using file = await open(join(directory, path), constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
+    // One byte more than expected shows that the file grew.
+    const bytes = Buffer.alloc(size + 1)
+    const { bytesRead } = await file.read(bytes, 0, size + 1, 0)
+    if (bytesRead !== size) throw new Error('its size changed while it was read')
+    return { path, executable, bytes: bytes.subarray(0, size) }
+  } catch (error) {
+    throw filesRefused(`${JSON.stringify(path)} could not be read: ${errorMessage(error)}`)
+  }
+}
