@@ -3,8 +3,8 @@ import type { AnswerKey, TrainingTask } from '@aworld-train/core'
 export type DatasetRow = Readonly<Record<string, unknown>>
 
 /**
- * A path (.jsonl .json .csv .parquet, the texts also as .gz; a folder saved by Hugging Face datasets, or a folder of shards), several
- * paths, rows, or an async iterable of rows.
+ * A path (.jsonl .json .csv .parquet, the texts also as .gz; a folder saved by Hugging Face datasets, a folder of shards, or one of tasks in
+ * Harbor's form), several paths, rows, or an async iterable of rows.
  */
 export type DatasetSource = string | readonly string[] | readonly DatasetRow[] | AsyncIterable<DatasetRow>
 

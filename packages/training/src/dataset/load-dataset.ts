@@ -68,9 +68,9 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
     tasks.push(task)
     if (answer) answers.set(task.id, answer)
   }
-  if (rows === 0 && all.toArray().length === 0) all.add('there are no rows; give at least one.')
+  if (rows === 0 && all.toArray().length === 0) all.add(['there are no rows; give at least one.', ...all.leftOut()].join(' '))
   const { notes, warnings } = unnamedColumns([...unnamed])
-  return { tasks, answers, problems: all.toArray(), notes, warnings: [...unusedWarning([...unused]), ...warnings] }
+  return { tasks, answers, problems: all.toArray(), notes, warnings: [...all.leftOut(), ...unusedWarning([...unused]), ...warnings] }
 }
 
 /** Loads as `loadDataset` does, but throws DATASET_INVALID with every problem. */

@@ -11,11 +11,15 @@ export interface ProblemList {
   /** The same list for another file of the source. */
   of(file: string): ProblemList
   add(message: string, place?: ProblemPlace): void
+  /** Adds a sentence about something that is left out on purpose. */
+  leaveOut(message: string): void
   toArray(): DatasetProblem[]
+  leftOut(): readonly string[]
 }
 
 export function createProblemList(file: string, limit: number): ProblemList {
   const problems: DatasetProblem[] = []
+  const leftOut: string[] = []
   let more = 0
   const listOf = (file: string): ProblemList => ({
     file,
@@ -28,6 +32,8 @@ export function createProblemList(file: string, limit: number): ProblemList {
       const where = [file, row === null ? '' : `row ${row}`, column === null ? '' : `column "${column}"`].filter(Boolean).join(', ')
       problems.push({ file, row, column, message: `${where}: ${message}` })
     },
+    leaveOut: (message) => void leftOut.push(`${file}: ${message}`),
+    leftOut: () => leftOut,
     toArray: () =>
       more === 0 ? problems : [...problems, { file, row: null, column: null, message: `${file}: and ${more} more problems of this kind.` }],
   })

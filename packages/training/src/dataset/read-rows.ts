@@ -9,6 +9,7 @@ import type { NumberedRow } from './numbered-row.ts'
 import type { ProblemList } from './problem-list.ts'
 import { readArrowFolder } from './read-arrow-folder.ts'
 import { readCsv } from './read-csv.ts'
+import { findHarborTasks, readHarborTasks } from './read-harbor.ts'
 import { readJsonLines, readJsonRows } from './read-json.ts'
 import { readParquet } from './read-parquet.ts'
 
@@ -102,7 +103,10 @@ async function chooseReader(path: string, problems: ProblemList): Promise<RowRea
     problems.add(code === 'ENOENT' ? `there is no such file; correct the path.${hub}` : `it cannot be opened (${message}).`)
     return null
   }
-  if (isFolder) return readArrowFolder
+  if (isFolder) {
+    const tasks = await findHarborTasks(path)
+    return tasks.length > 0 ? (_, list) => readHarborTasks(tasks, list) : readArrowFolder
+  }
   const format = formatOf(path)
   const reader = readers[format]
   if (!reader) {
