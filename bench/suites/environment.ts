@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LeaseAnswer, type Outward, type ParserJail, type Sandbox } from '@aworld-train/core'
+import { LeaseAnswer, LeaseCopyAnswer, type Outward, type ParserJail, type Sandbox } from '@aworld-train/core'
 import { type EnvironmentServer, openEnvironmentServer } from '@aworld-train/tools'
 import { openSandbox } from '@aworld-train/tools/sandbox'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
@@ -129,6 +129,20 @@ export const environment: BenchSuite = {
     const toFirstCommand = async (server: EnvironmentServer) => {
       const started = performance.now()
       const lease = await openLease(server)
+      const copies: number[] = []
+      for (let index = 0; index < 20; index++) {
+        await sleep(pauseMs)
+        const body = JSON.stringify({ version: 1, rollout: `bench-${rollouts++}`, attempt: 0 })
+        let copy: LeaseAnswer | undefined
+        copies.push(
+          ...(await time(1, async () => {
+            copy = LeaseCopyAnswer.parse(JSON.parse(await request(server, 'POST', `/v1/leases/${lease.id}/copies`, body)))
+          })),
+        )
+        await request(server, 'DELETE', `/v1/leases/${copy!.id}`)
+      }
+      keep('copy of 10 MB', copies)
+
       const client = await connect(lease.url, lease.token)
       await execute(client, 'true')
       const took = performance.now() - started
@@ -227,6 +241,7 @@ export const environment: BenchSuite = {
         ...rowsOf('lease to first command, warm', { atMost: 10 }),
         ...rowsOf('lease, first command and end, without a pause'),
         ...rowsOf('reset with 10 MB', { atMost: 30 }, '10 MB sent to a server that throws them away'),
+        ...rowsOf('copy of 10 MB', { atMost: 40 }),
         ...rowsOf('command in an open shell', { atMost: 2, of: 'call of a plain server' }, 'call of a plain server'),
         {
           measure: 'a program in the jail, above a plain spawn',

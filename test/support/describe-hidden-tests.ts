@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Episode, Sandbox } from '@aworld-train/core'
@@ -7,6 +7,7 @@ import { Agent, defineReward, getAgentToolEnvAndServers } from 'aworld-train'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runOnce } from '../../packages/aworld-train/src/vitest/run-once.ts'
 import { noOutward, noParsers } from '../../packages/tools/src/testing/open-test-server.ts'
+import { repository } from './run-cli.ts'
 
 /** The tests that the agent never sees. Each run of the program is a process of its own, so what it says of itself counts for nothing. */
 const check = `for pair in '1 2 3' '20 22 42' '-5 5 0'; do
@@ -44,6 +45,7 @@ export function describeHiddenTests(
     beforeAll(async () => {
       folder = mkdtempSync(join(tmpdir(), 'hidden-tests-'))
       writeFileSync(join(folder, 'reward.ts'), module)
+      symlinkSync(join(repository, 'node_modules'), join(folder, 'node_modules'), 'junction')
       sandbox = await openSandbox()
       server = await openEnvironmentServer({ sandbox, servers: toolServers, outward: noOutward, parsers: noParsers, port: 0 })
     })

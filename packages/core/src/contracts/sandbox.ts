@@ -68,6 +68,12 @@ export interface Workspace {
    * paused meanwhile. Rejects with FILES_REFUSED, and reads none, if one is a link, a pipe or a device, or if they exceed `collectLimits`.
    */
   collect(patterns: readonly string[], signal: AbortSignal): Promise<readonly WorkspaceFile[]>
+  /**
+   * Hands over all its files, with modes and links, in a form that `unpack` of another workspace of the sandbox takes. All else that runs in
+   * the workspace is paused meanwhile.
+   */
+  pack(take: (chunks: AsyncIterable<Uint8Array>) => Promise<void>, signal: AbortSignal): Promise<void>
+  unpack(chunks: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
   /** Ends its processes, removes its files, and resolves when both are gone. */
   close(): Promise<void>
 }

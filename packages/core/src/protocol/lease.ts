@@ -68,6 +68,17 @@ export const LeaseAnswer = z.strictObject({
 })
 export type LeaseAnswer = z.infer<typeof LeaseAnswer>
 
+/** Asks for the workspace of another rollout with the files of this one, and with the folder and the variables of its shells. */
+export const LeaseCopy = z.strictObject({ version: z.literal(1), rollout: LeaseOpen.shape.rollout, attempt: LeaseOpen.shape.attempt })
+export type LeaseCopy = z.infer<typeof LeaseCopy>
+
+/** Access to the copy. */
+export const LeaseCopyAnswer = LeaseAnswer.extend({
+  /** Sentences about what is not in the copy. */
+  notCopied: z.array(z.string()),
+})
+export type LeaseCopyAnswer = z.infer<typeof LeaseCopyAnswer>
+
 /** Current state of an environment server. */
 export const EnvironmentStatus = z.strictObject({
   version: z.literal(1),

@@ -5,6 +5,8 @@ import {
   type LeaseAnswer,
   LeaseCollect,
   LeaseCommand,
+  LeaseCopy,
+  type LeaseCopyAnswer,
   type LeaseFiles,
   LeaseOpen,
   ToolError,
@@ -15,6 +17,7 @@ import {
 } from '@aworld-train/core'
 import { BodyError, readBody, streamBody } from '@aworld-train/http'
 import type { z } from 'zod'
+import { notCopied } from './copy-lease.ts'
 import type { Lease } from './lease.ts'
 import type { LeaseTable } from './lease-table.ts'
 
@@ -61,8 +64,8 @@ export interface LeaseRoutesOptions {
 export type LeaseRoutes = (request: IncomingMessage, response: ServerResponse, path: readonly string[]) => Promise<void>
 
 /**
- * Serves `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, and below a lease `GET` and `PUT files/{name}`, `POST commands` and
- * `POST collections`.
+ * Serves `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, and below a lease `GET` and `PUT files/{name}`, `POST commands`,
+ * `POST collections` and `POST copies`.
  */
 export function createLeaseRoutes({
   leases,
@@ -155,6 +158,15 @@ export function createLeaseRoutes({
     response.writeHead(204).end()
   }
 
+  /** Answers with the lease of another rollout that has the same files. */
+  async function copy(request: IncomingMessage, response: ServerResponse, id: string): Promise<void> {
+    const lease = find(id)
+    const copying = await readJson(request, response, 'LeaseCopy', LeaseCopy)
+    const opened = await inWorkspace(lease, () => leases.copy(lease, copying))
+    const answer = await toAnswer(opened)
+    sendJson(response, 200, { ...answer, notCopied: [...notCopied(answer.tier)] } satisfies LeaseCopyAnswer)
+  }
+
   async function get(response: ServerResponse, id: string, name: string): Promise<void> {
     const lease = find(id)
     const bytes = await inWorkspace(lease, (workspace) => workspace.get(name, maxFileBytes, lease.signal))
@@ -182,12 +194,15 @@ export function createLeaseRoutes({
     } else if (files === 'collections' && name.length === 0) {
       checkMethod(method, ['POST'])
       await collect(request, response, id)
+    } else if (files === 'copies' && name.length === 0) {
+      checkMethod(method, ['POST'])
+      await copy(request, response, id)
     } else if (files === 'commands' && name.length === 0) {
       checkMethod(method, ['POST'])
       await run(request, response, id)
     } else
       throw invalid(
-        'Served are POST /v1/leases, GET and DELETE /v1/leases/{id}, and below it GET and PUT files/{name}, POST commands, POST collections.',
+        'Served are POST /v1/leases, GET and DELETE /v1/leases/{id}, and below it GET and PUT files/{name}, POST commands, POST collections, POST copies.',
         { status: 404 },
       )
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import {
+  type LeaseCopy,
   type LeaseOpen,
   type LeaseQuota,
   type Sandbox,
@@ -8,6 +9,7 @@ import {
   toTrainError,
   type WorkspaceLimits,
 } from '@aworld-train/core'
+import { copyLease } from './copy-lease.ts'
 import { createLease, type Lease, type LeaseOptions, type OpenEgress } from './lease.ts'
 
 export interface LeaseTableOptions {
@@ -31,6 +33,8 @@ export interface LeaseTableOptions {
 export interface LeaseTable {
   /** Opens the lease of an attempt. An older attempt of the rollout ends first. An attempt whose lease has ended never gets another. */
   open(request: LeaseOpen): Promise<Lease>
+  /** Opens the lease of an attempt of another rollout as a copy of a lease, in the same way. */
+  copy(source: Lease, request: LeaseCopy): Promise<Lease>
   /**
    * Returns the lease of a client that came without one, by the name of its session. A session without a name
    * begins anew when it has ended.
@@ -52,7 +56,7 @@ const rememberedLeases = 10_000
 export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
   const { sandbox, quota, maxQuota, ttlMs, maxLeases, mayOpenNet, openEgress, onError } = options
   const byId = new Map<string, Lease>()
-  const byKey = new Map<string, { readonly lease: Lease; readonly request: string }>()
+  const byKey = new Map<string, { readonly lease: Lease; readonly request: string; ready: Promise<unknown> | null }>()
   /** Keys of ended leases, oldest first. */
   const ended: (readonly [string, Lease])[] = []
   const open = new Set<Lease>()
@@ -71,7 +75,7 @@ export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
     const lease = createLease({ ...origin, id: randomUUID(), limits: { ...quota, ...limits }, openEgress, sandbox, ttlMs, onError })
     open.add(lease)
     byId.set(lease.id, lease)
-    byKey.set(key, { lease, request })
+    byKey.set(key, { lease, request, ready: null })
     lease.signal.addEventListener('abort', () => {
       open.delete(lease)
       if (ended.push([key, lease]) > rememberedLeases) forget(...ended.shift()!)
@@ -90,26 +94,25 @@ export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
     }
   }
 
-  async function begin(request: LeaseOpen, older: Lease | undefined): Promise<Lease> {
-    const { rollout, attempt, task, servers, quota: limits = {}, desktop: hasDesktop = false, net = false } = request
-    checkQuota(limits)
-    if (hasDesktop && sandbox.tier !== 'bubblewrap')
-      throw new TrainError(
-        'LEASE_INVALID',
-        `A desktop has real programs, which do not run in the tier "${sandbox.tier}" of this server; ask without "desktop", or start the server on Linux with bubblewrap.`,
-      )
-    if (net && !mayOpenNet)
-      throw new TrainError(
-        'LEASE_INVALID',
-        'This server opens the web to no commands of a lease; remove "net", or ask its operator for it.',
-      )
+  interface Opening {
+    readonly origin: LeaseOrigin
+    /** The request in words. */
+    readonly text: string
+    readonly limits: LeaseQuota
+    /** Makes a new workspace ready. */
+    readonly fill: (lease: Lease) => Promise<unknown>
+  }
+
+  async function begin({ origin, limits, text, fill }: Opening, older: Lease | undefined): Promise<Lease> {
+    const { rollout, attempt } = origin
     const key = rolloutKey(rollout)
     const ending = older?.end(lost(`Attempt ${attempt} of rollout "${rollout}" has begun; attempt ${older.attempt} is over.`))
-    const lease = add(key, stableStringify(request), { rollout, attempt, task, servers, hasDesktop, net }, limits)
+    const lease = add(key, text, origin, limits)
     try {
       await ending
-      await lease.workspace()
-      await lease.desktop()
+      const ready = lease.workspace().then(() => fill(lease))
+      byKey.get(key)!.ready = ready
+      await ready
       return lease
     } catch (cause) {
       // The workspace was still empty, so the same attempt may open it again.
@@ -119,24 +122,53 @@ export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
     }
   }
 
+  async function openOnce(opening: Opening): Promise<Lease> {
+    const { rollout, attempt } = opening.origin
+    const current = byKey.get(rolloutKey(rollout))
+    if (!current || current.lease.attempt < attempt) return await begin(opening, current?.lease)
+    const { lease } = current
+    if (lease.attempt > attempt) {
+      const message = `Rollout "${rollout}" is at attempt ${lease.attempt}, and attempt ${attempt} is over; count attempts up.`
+      throw new TrainError('LEASE_CONFLICT', message)
+    }
+    if (current.request !== opening.text) {
+      const message = `Attempt ${attempt} of rollout "${rollout}" has a lease that was asked for in other words; ask in the same, or count attempts up.`
+      throw new TrainError('LEASE_CONFLICT', message)
+    }
+    if (lease.ended) throw lease.ended
+    lease.use()()
+    await lease.workspace()
+    await current.ready
+    return lease
+  }
+
   return {
     async open(request) {
-      const { rollout, attempt } = request
-      const current = byKey.get(rolloutKey(rollout))
-      if (!current || current.lease.attempt < attempt) return await begin(request, current?.lease)
-      const { lease } = current
-      if (lease.attempt > attempt) {
-        const message = `Rollout "${rollout}" is at attempt ${lease.attempt}, and attempt ${attempt} is over; count attempts up.`
-        throw new TrainError('LEASE_CONFLICT', message)
+      const { rollout, attempt, task, servers, quota: limits = {}, desktop: hasDesktop = false, net = false } = request
+      checkQuota(limits)
+      if (hasDesktop && sandbox.tier !== 'bubblewrap')
+        throw new TrainError(
+          'LEASE_INVALID',
+          `A desktop has real programs, which do not run in the tier "${sandbox.tier}" of this server; ask without "desktop", or start the server on Linux with bubblewrap.`,
+        )
+      if (net && !mayOpenNet)
+        throw new TrainError(
+          'LEASE_INVALID',
+          'This server opens the web to no commands of a lease; remove "net", or ask its operator for it.',
+        )
+      const origin = { rollout, attempt, task, servers, hasDesktop, net }
+      return await openOnce({ origin, limits, text: stableStringify(request), fill: (lease) => lease.desktop() })
+    },
+    async copy(source, { rollout, attempt }) {
+      if (rollout === source.rollout)
+        throw new TrainError('LEASE_INVALID', `The workspace is that of rollout "${rollout}" already; copy it for another rollout.`)
+      const { id, task, servers, hasDesktop, net, limits } = source
+      const fill = async (lease: Lease) => {
+        await source.work(() => copyLease(source, lease, sandbox.tier))
+        await lease.desktop()
       }
-      if (current.request !== stableStringify(request)) {
-        const message = `Attempt ${attempt} of rollout "${rollout}" has a lease that was asked for in other words; ask in the same, or count attempts up.`
-        throw new TrainError('LEASE_CONFLICT', message)
-      }
-      if (lease.ended) throw lease.ended
-      lease.use()()
-      await lease.workspace()
-      return lease
+      const origin = { rollout, attempt, task, servers, hasDesktop, net }
+      return await openOnce({ origin, limits, text: stableStringify({ copyOf: id, rollout, attempt }), fill })
     },
     session(name) {
       const key = `session ${name}`

@@ -26,6 +26,9 @@ const maxRequests = 4
 /** Most errors of tools that are reported, so that no lease fills the log. */
 const maxReports = 10
 
+/** Longest time of the script that a shell begins with. */
+const beginMs = 10_000
+
 const working = new AsyncLocalStorage<Lease>()
 
 /** The lease in whose work this runs, even in callbacks of streams and timers that the work began. */
@@ -56,7 +59,7 @@ export interface LeaseOptions {
 export type OpenEgress = (workspace: Workspace, isOpen: boolean, signal: AbortSignal) => Promise<Egress>
 
 /** Files and shells of one attempt. Each is made at its first use, and none after the lease has ended. */
-export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' | 'task' | 'servers' | 'net'> {
+export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' | 'task' | 'servers' | 'net' | 'limits'> {
   readonly hasDesktop: boolean
   readonly openedAt: number
   readonly expiresAt: number
@@ -76,6 +79,10 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   egress(): Promise<Egress>
   /** The shell of one agent's run. */
   shell(session: string): Promise<Shell>
+  /** Its open shells by session. */
+  shells(): Promise<ReadonlyMap<string, Shell>>
+  /** Has each shell begin with a script, if `scriptOf` has one for its session. */
+  beginShells(scriptOf: (session: string) => string | null): void
   /** Begins a call and returns the function that ends it. The time of the lease begins again at both moments. */
   use(): () => void
   /** Reports an error that no tool should throw. */
@@ -99,6 +106,14 @@ export function createLease(options: LeaseOptions): Lease {
   let desktop: Promise<Desktop> | null = null
   let egress: Promise<Egress> | null = null
   const shells = new Map<string, Promise<Shell>>()
+  let scriptOf: (session: string) => string | null = () => null
+
+  async function openShell(session: string): Promise<Shell> {
+    const shell = await (await workspace()).shell(ending.signal)
+    const script = scriptOf(session)
+    if (script !== null) await shell.execute(script, beginMs, ending.signal)
+    return shell
+  }
 
   function workspace(): Promise<Workspace> {
     if (ended) return Promise.reject(ended)
@@ -142,6 +157,7 @@ export function createLease(options: LeaseOptions): Lease {
     servers,
     hasDesktop,
     net,
+    limits,
     openedAt,
     get expiresAt() {
       return expiresAt
@@ -168,10 +184,16 @@ export function createLease(options: LeaseOptions): Lease {
     shell(session) {
       if (!shells.has(session) && shells.size >= maxShells)
         return Promise.reject(new ToolError(`${maxShells} shells are open in this workspace already; go on in one of them.`))
-      const open = shells.get(session) ?? workspace().then((files) => files.shell(ending.signal))
+      const open = shells.get(session) ?? openShell(session)
       shells.set(session, open)
       open.catch(() => shells.delete(session))
       return open
+    },
+    async shells() {
+      return new Map(await Promise.all(Array.from(shells, async ([session, shell]) => [session, await shell] as const)))
+    },
+    beginShells(next) {
+      scriptOf = next
     },
     use() {
       running++

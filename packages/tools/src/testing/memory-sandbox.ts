@@ -1,4 +1,6 @@
 import { posix } from 'node:path'
+import { Readable } from 'node:stream'
+import { deserialize, serialize } from 'node:v8'
 import {
   type CommandResult,
   chooseFiles,
@@ -128,6 +130,14 @@ function memoryWorkspace(options: WorkspaceOptions, onClose: () => void): Memory
         executable: false,
         bytes: files.get(place(path))!,
       }))
+    },
+    async pack(take) {
+      check()
+      await take(Readable.from([serialize([...files])]))
+    },
+    async unpack(chunks) {
+      check()
+      for (const [path, bytes] of deserialize(Buffer.concat(await Array.fromAsync(chunks)))) files.set(path, Buffer.from(bytes))
     },
     async close() {
       if (!closed) onClose()

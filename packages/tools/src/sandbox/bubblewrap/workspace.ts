@@ -15,7 +15,7 @@ import {
 } from '@aworld-train/core'
 import { BoundedOutput } from '../bounded-output.ts'
 import { openBashShell } from './bash-shell.ts'
-import { collectFiles, type RunScript, unpackFiles } from './collected-files.ts'
+import { collectFiles, packAllScript, type RunScript, unpackAllScript, unpackFiles } from './collected-files.ts'
 import { connectInto } from './connect-into.ts'
 import { type Jail, type JailEnd, type JailParts, startFailure, startJail } from './jail.ts'
 import { graphicalMemoryBytes, graphicalProcesses } from './limits.ts'
@@ -413,6 +413,29 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     },
     putAll: (files, signal) => unpackFiles(files, onFiles(signal, start)),
     collect: (patterns, signal) => keepStill(() => collectFiles(patterns, onFiles(signal, startNow))),
+    pack: (take, signal) =>
+      keepStill(async () => {
+        const jail = await startNow()
+        const stop = () => void jail.kill()
+        signal.addEventListener('abort', stop, { once: true })
+        if (signal.aborted) stop()
+        try {
+          jail.stdin.end(`${packAllScript}\n`)
+          await take(jail.output)
+          const { exitCode } = await jail.ended
+          signal.throwIfAborted()
+          if (exitCode !== 0)
+            throw new ToolError(`The files could not be copied: ${jail.errors().split('\n').at(-1) || `exit code ${exitCode}`}.`)
+        } finally {
+          signal.removeEventListener('abort', stop)
+          stop()
+        }
+      }),
+    async unpack(chunks, signal) {
+      const { end, timedOut, errors } = await run(unpackAllScript, { size: 0, chunks }, streamTimeoutMs, signal, () => {})
+      if (timedOut || end.exitCode !== 0)
+        throw new ToolError(`The files could not be copied: ${errors.split('\n').at(-1) || 'it took too long'}.`)
+    },
     close() {
       closing ??= (async () => {
         closePorts()

@@ -15,6 +15,16 @@ export type WorkspaceRequest =
   | { readonly kind: 'get'; readonly path: string; readonly maxBytes: number }
   | { readonly kind: 'put-all'; readonly files: readonly WorkspaceFile[] }
   | { readonly kind: 'collect'; readonly patterns: readonly string[] }
+  | { readonly kind: 'pack' }
+  | { readonly kind: 'unpack'; readonly entries: readonly PackedEntry[] }
+
+/** A file, a link (with a target) or a folder (with neither), by its absolute path. */
+export interface PackedEntry {
+  readonly path: string
+  readonly mode: number
+  readonly bytes?: Uint8Array | undefined
+  readonly target?: string | undefined
+}
 
 export type WorkspaceMessage =
   /** Begins a workspace with these limits, and forgets everything of the one before. */

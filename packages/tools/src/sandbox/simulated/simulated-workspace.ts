@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream'
+import { deserialize, serialize } from 'node:v8'
 import type { Worker } from 'node:worker_threads'
 import {
   type ByteStream,
@@ -13,7 +15,7 @@ import {
   type WorkspaceFile,
   type WorkspaceLimits,
 } from '@aworld-train/core'
-import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest } from './messages.ts'
+import type { CommandOutcome, PackedEntry, WorkspaceMessage, WorkspaceReply, WorkspaceRequest } from './messages.ts'
 import type { WorkspaceThreads } from './workspace-threads.ts'
 
 /** How long a command may take to end after it was told to. If it takes longer, its workspace dies with it. */
@@ -101,6 +103,18 @@ export class SimulatedWorkspace implements Workspace {
   async collect(patterns: readonly string[], signal: AbortSignal): Promise<readonly WorkspaceFile[]> {
     signal.throwIfAborted()
     return (await this.#request({ kind: 'collect', patterns })) as readonly WorkspaceFile[]
+  }
+
+  async pack(take: (chunks: AsyncIterable<Uint8Array>) => Promise<void>, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const entries = await this.#request({ kind: 'pack' })
+    await take(Readable.from([serialize(entries)]))
+  }
+
+  async unpack(chunks: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const entries = deserialize(Buffer.concat(await Array.fromAsync(chunks))) as readonly PackedEntry[]
+    await this.#request({ kind: 'unpack', entries })
   }
 
   async close(): Promise<void> {

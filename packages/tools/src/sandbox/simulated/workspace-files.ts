@@ -2,6 +2,7 @@ import { posix } from 'node:path'
 import { chooseFiles, errorMessage, type FileEntry, ToolError, type WorkspaceFile } from '@aworld-train/core'
 import { type FileContent, InMemoryFs } from 'just-bash'
 import { BoundedOutput } from '../bounded-output.ts'
+import type { PackedEntry } from './messages.ts'
 import { isStopped } from './stop-signal.ts'
 
 const root = '/workspace'
@@ -108,6 +109,29 @@ export class WorkspaceFiles extends InMemoryFs {
     return await Promise.all(
       chosen.map(async ({ path, executable }) => ({ path, executable, bytes: await this.readFileBuffer(posix.join(root, path)) })),
     )
+  }
+
+  /** Everything that commands may have written, folders before what is in them. */
+  async pack(): Promise<readonly PackedEntry[]> {
+    const paths = this.getAllPaths().filter((path) => isInside(path) || path.startsWith('/tmp/'))
+    return await Promise.all(
+      paths.sort().map(async (path) => {
+        const { isDirectory, isSymbolicLink, mode } = await this.lstat(path)
+        if (isSymbolicLink) return { path, mode, target: await this.readlink(path) }
+        return { path, mode, ...(!isDirectory && { bytes: await this.readFileBuffer(path) }) }
+      }),
+    )
+  }
+
+  async unpack(entries: readonly PackedEntry[]): Promise<void> {
+    for (const { path, mode, bytes, target } of entries) {
+      if (target !== undefined) await this.symlink(target, path)
+      else {
+        if (bytes) await this.writeFile(path, bytes)
+        else await this.mkdir(path, { recursive: true })
+        await this.chmod(path, mode)
+      }
+    }
   }
 
   async #entry(path: string): Promise<FileEntry> {

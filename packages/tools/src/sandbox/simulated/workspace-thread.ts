@@ -52,6 +52,10 @@ async function perform(id: number, request: WorkspaceRequest): Promise<unknown> 
       return
     case 'collect':
       return files.collect(request.patterns)
+    case 'pack':
+      return files.pack()
+    case 'unpack':
+      return files.unpack(request.entries)
     case 'run':
       return run(id, request)
     case 'execute': {
