@@ -11,8 +11,11 @@ const simulatedShells = 'In the simulated tier shells begin in /workspace, witho
 /** Sentences about what a copy in this tier lacks. */
 export const notCopied = (tier: SandboxTier): readonly string[] => (tier === 'simulated' ? [background, simulatedShells] : [background])
 
-/** Writes the folder and the variables of a bash to a file, as commands. Names that bash does not let anyone set are refused when they are run. */
-const saveScript = (path: string) => `{ builtin printf 'builtin cd -- %q\\n' "$PWD"; builtin declare -p; } > ${path}`
+/**
+ * Writes the folder and the variables of a bash to a file, as commands. The last `printf` fails if there was no room, which `declare` does not
+ * report. Names that bash lets nobody set are refused when the commands are run.
+ */
+const saveScript = (path: string) => `{ builtin printf 'builtin cd -- %q\\n' "$PWD"; builtin declare -p; builtin printf "\\n"; } > ${path}`
 const restoreScript = (path: string) => `builtin source ${path} > /dev/null 2>&1; command rm -f ${path}`
 
 /**
@@ -23,15 +26,18 @@ export async function copyLease(source: Lease, target: Lease, tier: SandboxTier)
   const signal = AbortSignal.any([source.signal, target.signal])
   const [from, to] = await Promise.all([source.workspace(), target.workspace()])
   const states = new Map<string, string>()
-  for (const [session, shell] of tier === 'simulated' ? [] : await source.shells()) {
-    const path = `/tmp/.shell-${randomBytes(8).toString('hex')}`
-    if ((await execute(shell, saveScript(path), signal, source)) !== 0)
-      throw new ToolError('The state of a shell could not be kept; the workspace may be full. Remove files first.')
-    states.set(session, path)
+  const shells = tier === 'simulated' ? new Map<string, Shell>() : await source.shells()
+  try {
+    for (const [session, shell] of shells) {
+      const path = `/tmp/.shell-${randomBytes(8).toString('hex')}`
+      states.set(session, path)
+      if ((await execute(shell, saveScript(path), signal, source)) !== 0)
+        throw new ToolError('The state of a shell could not be kept; the workspace may be full. Remove files first.')
+    }
+    await from.pack((chunks) => to.unpack(chunks, signal), signal)
+  } finally {
+    for (const [session, path] of states) await execute(shells.get(session)!, `command rm -f ${path}`, signal, source).catch(() => {})
   }
-  await from.pack((chunks) => to.unpack(chunks, signal), signal)
-  for (const [session, shell] of await source.shells())
-    if (states.has(session)) await execute(shell, `command rm -f ${states.get(session)}`, signal, source)
   target.beginShells((session) => {
     const path = findState(states, session)
     return path === undefined ? null : restoreScript(path)
