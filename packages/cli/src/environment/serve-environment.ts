@@ -74,10 +74,22 @@ export async function serveEnvironment(options: ServeEnvironmentOptions): Promis
       return model ? [[role, model]] : []
     }),
   )
+  const browserUrl = settings.values.get('BROWSER_CDP_URL')
   const notices = [...settings.notices, ...parsers.notices]
   const onError = (error: Error) => void process.stderr.write(`${(error.stack ?? error.message).slice(0, longestReport)}\n`)
   const server = stack.adopt(
-    await openEnvironmentServer({ ...listening, servers, sandbox, parsers, outward, models, keyFile, notices, onError }),
+    await openEnvironmentServer({
+      ...listening,
+      servers,
+      sandbox,
+      parsers,
+      outward,
+      models,
+      browserUrl,
+      keyFile,
+      notices,
+      onError,
+    }),
     (each) => each.close(),
   )
   const { contain } = server

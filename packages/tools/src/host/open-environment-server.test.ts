@@ -122,6 +122,7 @@ it('every server that AWorld documents may be asked for, that of the browser by 
 it.each([
   [{ host: '0.0.0.0' }, /without encryption/],
   [{ publicUrl: 'tools.example.com' }, /write the whole address/],
+  [{ browserUrl: 'browser:9222' }, /write it as ws:/],
   [{ leaseTtlMs: 3_600_001 }, /an hour, and more than 0/],
   [{ servers: [...testServers(), testServers()[1]!] }, /Two tool servers are named "desk-server"/],
   [{ leaseTtlMs: 0 }, /an hour, and more than 0/],

@@ -59,6 +59,8 @@ export interface EnvironmentServerOptions {
   readonly parsers: ParserJail
   readonly outward: Outward
   readonly models?: Readonly<Partial<Record<ModelRole, ModelSettings>>> | undefined
+  /** Address of a browser elsewhere, for the DevTools protocol. Default: Chromium in the workspace of each lease that uses it. */
+  readonly browserUrl?: string | undefined
   /** Servers to offer. Default: every server of the table. */
   readonly servers?: readonly ToolServer[] | undefined
   /** Limits of a workspace if its lease asks for none. */
@@ -143,6 +145,8 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
         `${name} is ${JSON.stringify(address)}; write the whole address, such as https://tools.example.com/mcp.`,
       )
   }
+  if (options.browserUrl !== undefined && !/^(?:https?|wss?):$/.test(URL.parse(options.browserUrl)?.protocol ?? ''))
+    throw new TrainError('CONFIG_INVALID', 'browserUrl is no address; write it as ws://browser.example.com:9222, or with http://.')
   const offer = createOffer(servers, serverAliases)
   const { onError = () => {}, callTimeoutMs = 600_000, maxBodyBytes = 4 * 2 ** 20, maxFileBytes = 64 * 2 ** 20 } = options
   const { quota = {}, maxLeases = 1_024 } = options
@@ -157,7 +161,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
       return await openEgress({ workspace, outward, authority: await authority, counts: net, isOpen }, signal)
     },
   })
-  const browsers = new Browsers({ tier: sandbox.tier })
+  const browsers = new Browsers({ tier: sandbox.tier, remote: options.browserUrl })
   const world = { tier: sandbox.tier, browsers, outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
   const endpoint = createMcpEndpoint({ world, maxBodyBytes })
   const key = readSigningKey(options.keyFile)

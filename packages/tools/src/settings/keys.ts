@@ -39,6 +39,11 @@ export const settingKeys: readonly SettingKey[] = [
   { name: 'SEARXNG_BASE_URL', purpose: 'a SearXNG instance of your own, in place of the two above', template: '' },
   key('DATALAB_API_KEY', "Datalab's conversion of PDF", 'PDF is read by documents-pdf-server itself'),
   key('E2B_API_KEY', 'code in the cloud', 'code runs in the workspace of its rollout'),
+  {
+    name: 'BROWSER_CDP_URL',
+    purpose: 'a browser elsewhere, by its address for the DevTools protocol (http:// or ws://), in place of one in each workspace',
+    template: '',
+  },
   { name: 'CONTACT', purpose: 'your address or page, which Wikimedia asks for: without it 10 requests a minute', template: '' },
   ...['GOOGLE', 'TAVILY', 'WIKIPEDIA', 'ARXIV', 'WAYBACK'].map((service) => ({
     name: `${service}_BASE_URL`,

@@ -10,11 +10,11 @@ const navigationTimeoutMs = 30_000
 /** How long an action may take, such as a click on an element that is not there yet. It allows for a machine under heavy load. */
 const actionTimeoutMs = 10_000
 
-/** What a machine lacks for a browser, with the remedy as a sentence; null if nothing. */
-export function missingForBrowser(tier: SandboxTier): string | null {
+/** What a machine lacks for a browser, which may be a remote one, with the remedy as a sentence; null if nothing. */
+export function missingForBrowser(tier: SandboxTier, isRemote: boolean): string | null {
   if (tier === 'simulated')
     return 'A browser does not run in the tier "simulated"; start the environment on Linux with bubblewrap and Chromium: apt-get install bubblewrap chromium-headless-shell.'
-  if (findExecutable() === undefined) return 'Chromium is not installed; run: apt-get install chromium-headless-shell.'
+  if (!isRemote && findExecutable() === undefined) return 'Chromium is not installed; run: apt-get install chromium-headless-shell.'
   return null
 }
 
@@ -23,17 +23,21 @@ const findExecutable = () => executables.find(isExecutable)
 /** Hosts that are the workspace itself, which its browser reaches without the proxy. */
 const ownHosts = 'localhost,127.0.0.1,[::1]'
 
-/** Configuration of `@playwright/mcp` as JSON, for a browser that reaches the web by the proxy of its workspace. */
-export function browserConfig({ port, credentials, spki }: Egress): string {
-  const launchOptions = {
+/** Launches Chromium, which reaches the web by the proxy of its workspace. */
+export const launchedBrowser = ({ port, credentials, spki }: Egress) => ({
+  launchOptions: {
     executablePath: findExecutable(),
     headless: true,
     chromiumSandbox: true,
     args: ['--disable-dev-shm-usage', `--ignore-certificate-errors-spki-list=${spki}`],
     proxy: { server: `http://127.0.0.1:${port}`, bypass: ownHosts, ...credentials },
-  }
+  },
+})
+
+/** Configuration of `@playwright/mcp` as JSON. */
+export function browserConfig(browser: object): string {
   return JSON.stringify({
-    browser: { browserName: 'chromium', isolated: true, launchOptions },
+    browser: { browserName: 'chromium', isolated: true, ...browser },
     // Code of Playwright and tools that pages register are of no use to an agent.
     codegen: 'none',
     webmcp: false,

@@ -15,6 +15,8 @@ const waitMs = 30_000
 export interface BrowsersOptions {
   /** Tier of the workspaces. */
   readonly tier: SandboxTier
+  /** Address of a browser elsewhere, for the DevTools protocol. Default: Chromium in each workspace. */
+  readonly remote?: string | null | undefined
   /** Memory that all browsers may take together, in bytes. Default: that of the machine or of its control group, but for a part. */
   readonly memoryBytes?: number | undefined
 }
@@ -25,20 +27,27 @@ export class Browsers {
   readonly #places: Slots
 
   readonly #tier: SandboxTier
+  readonly #remote: string | null
 
-  constructor({ tier, memoryBytes = Math.min(totalmem(), constrainedMemory() || Number.POSITIVE_INFINITY) - otherBytes }: BrowsersOptions) {
+  constructor({
+    tier,
+    remote = null,
+    memoryBytes = Math.min(totalmem(), constrainedMemory() || Number.POSITIVE_INFINITY) - otherBytes,
+  }: BrowsersOptions) {
     this.#tier = tier
+    this.#remote = remote
     this.#places = createSlots(Math.max(1, Math.floor(memoryBytes / browserBytes)))
   }
 
   /** What the machine lacks for browsers, each with its remedy. */
   missing(): readonly string[] {
-    const missing = missingForBrowser(this.#tier)
+    const missing = missingForBrowser(this.#tier, this.#remote !== null)
     return missing === null ? [] : [missing]
   }
 
   of(workspace: Workspace): LeaseBrowser {
-    const browser = this.#ofWorkspace.get(workspace) ?? new LeaseBrowser({ workspace, admit: (signal) => this.#admit(signal) })
+    const browser =
+      this.#ofWorkspace.get(workspace) ?? new LeaseBrowser({ workspace, remote: this.#remote, admit: (signal) => this.#admit(signal) })
     this.#ofWorkspace.set(workspace, browser)
     return browser
   }

@@ -2,10 +2,11 @@ import { createSlots, orAborted, type RunningProgram, ToolError, TrainError, typ
 import { Client } from '@modelcontextprotocol/client'
 import { z } from 'zod'
 import type { ServerToolContext } from '../../tool-server.ts'
-import { browserConfig } from './browser-config.ts'
+import { browserConfig, launchedBrowser } from './browser-config.ts'
 import { browserProgram } from './browser-folders.ts'
 import { errorText, OutputFiles, withoutDuration } from './output-files.ts'
 import { ProgramTransport } from './program-transport.ts'
+import { joinRemoteBrowser, remotePort } from './remote-browser.ts'
 
 /** Longest time of one call. A page that keeps the browser from answering ends with it. It is within what clients of MCP wait for. */
 const callTimeoutMs = 50_000
@@ -25,6 +26,8 @@ type BrowserContext = Pick<ServerToolContext, 'egress' | 'signal'>
 
 export interface LeaseBrowserOptions {
   readonly workspace: Workspace
+  /** Address of a browser elsewhere that is used in place of one in the workspace. */
+  readonly remote: string | null
   /** Waits until there is memory for a browser, and resolves to what tells that it has ended. */
   readonly admit: (signal: AbortSignal) => Promise<() => void>
 }
@@ -79,18 +82,21 @@ export class LeaseBrowser {
   }
 
   async #start({ egress, signal }: BrowserContext): Promise<OpenBrowser> {
-    const { workspace, admit } = this.#options
+    const { workspace, remote, admit } = this.#options
     const dismiss = await admit(signal)
-    const program = await egress()
-      .then((way) => {
+    const ending = new AbortController()
+    const program = await (remote === null ? egress().then(launchedBrowser) : this.#join(remote, signal, ending.signal))
+      .then((browser) => {
         const script = 'printf %s "$0" > /tmp/browser.json; exec node "$1" --config /tmp/browser.json'
-        const command = ['bash', '-c', script, browserConfig(way), browserProgram] as const
-        return workspace.program({ command, profile: 'graphical', env: { HOME: '/tmp' } }, new AbortController().signal)
+        const command = ['bash', '-c', script, browserConfig(browser), browserProgram] as const
+        return workspace.program({ command, profile: 'graphical', env: { HOME: '/tmp' } }, ending.signal)
       })
       .catch((error: unknown) => {
         dismiss()
+        ending.abort()
         throw error
       })
+    void program.ended.then(() => ending.abort())
     void program.ended.then(dismiss)
     const client = new Client({ name: 'aworld-train', version: '0.1.0' })
     try {
@@ -103,6 +109,13 @@ export class LeaseBrowser {
     const browser = { program, client }
     void program.ended.then(() => this.#forget(browser))
     return browser
+  }
+
+  /** Joins a port of the workspace to a browser elsewhere, until `until` aborts. */
+  async #join(address: string, signal: AbortSignal, until: AbortSignal): Promise<object> {
+    const serve = await joinRemoteBrowser(address, signal)
+    await this.#options.workspace.listen(remotePort, serve, until)
+    return { cdpEndpoint: `ws://127.0.0.1:${remotePort}/` }
   }
 
   #forget(browser: OpenBrowser): void {
