@@ -1,18 +1,18 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LeaseAnswer, LeaseCopyAnswer, type Outward, type ParserJail, type Sandbox } from '@aworld-train/core'
+import { LeaseAnswer, LeaseCopyAnswer, type Sandbox } from '@aworld-train/core'
 import { type EnvironmentServer, openEnvironmentServer } from '@aworld-train/tools'
 import { openSandbox } from '@aworld-train/tools/sandbox'
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import type { Client } from '@modelcontextprotocol/client'
 import { toNodeHandler } from '@modelcontextprotocol/node'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
-import { request as undiciRequest } from 'undici'
 import { z } from 'zod'
+import { connect, noOutward, noParsers, openLease, percentile, proportionalMegabytes, request, send } from '../environment-clients.ts'
 import { processTree } from '../gateway/process-tree.ts'
 import { type BenchRow, type BenchSuite, compare, spreadOf } from '../suite.ts'
+import { measureBrowsers } from './environment-browsers.ts'
 
 /** Between leases that come one by one, as rollouts end and others begin: time in which the next workspaces are made ready. */
 const pauseMs = 250
@@ -20,16 +20,6 @@ const pauseMs = 250
 const coldServers = 10
 const command = 'terminal-server__execute_command'
 const never = new AbortController().signal
-/** A shell that commands do not leave files, network or parsers for. */
-const noOutward: Outward = {
-  fetch: () => Promise.reject(new Error('not measured')),
-  service: () => Promise.reject(new Error('not measured')),
-  relay: () => ({ check: () => {}, send: () => Promise.reject(new Error('not measured')) }),
-  hasService: () => false,
-}
-const parse = () => Promise.reject(new Error('not measured'))
-const noParsers: ParserJail = { notices: [], parse, parseNative: parse, close: async () => {} }
-
 /** Milliseconds that each of `count` runs of `work` takes, one after the other. */
 async function time(count: number, work: (index: number) => Promise<unknown>): Promise<number[]> {
   const times: number[] = []
@@ -41,31 +31,6 @@ async function time(count: number, work: (index: number) => Promise<unknown>): P
   return times
 }
 
-const percentile = (values: readonly number[], part: number) => [...values].sort((a, b) => a - b)[Math.floor(part * (values.length - 1))]!
-
-/** Sends as the client of `@aworld-train/environment` does: `fetch` would copy a body of 10 MB before it sends it. */
-async function send(url: URL, method: string, headers: Record<string, string>, body?: string | Buffer): Promise<string> {
-  const response = await undiciRequest(url, { method: method as 'PUT', headers, ...(body !== undefined && { body }) })
-  const text = await response.body.text()
-  if (response.statusCode >= 300) throw new Error(`${method} ${url} answered ${response.statusCode}: ${text}`)
-  return text
-}
-
-const request = (server: EnvironmentServer, method: string, path: string, body?: string | Buffer): Promise<string> =>
-  send(new URL(path, server.url), method, { authorization: `Bearer ${server.connectionToken}`, 'content-type': 'application/json' }, body)
-
-async function connect(url: string, token?: string): Promise<Client> {
-  const client = new Client({ name: 'bench', version: '1' }, { versionNegotiation: { mode: 'auto' } })
-  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
-  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }))
-  return client
-}
-
-let rollouts = 0
-async function openLease(server: EnvironmentServer): Promise<LeaseAnswer> {
-  const body = JSON.stringify({ version: 1, rollout: `bench-${rollouts++}`, attempt: 0, task: 'bench', sample: 0 })
-  return LeaseAnswer.parse(JSON.parse(await request(server, 'POST', '/v1/leases', body)))
-}
 const execute = (client: Client, text: string) => client.callTool({ name: command, arguments: { command: text } })
 
 /** A server of the plain SDK with one tool, as its documentation shows. */
@@ -94,18 +59,6 @@ async function startSink(): Promise<{ readonly url: URL; close(): void }> {
 }
 
 const spawned = () => new Promise((resolve, reject) => spawn('/bin/true', { stdio: 'ignore' }).once('error', reject).once('close', resolve))
-
-/** Memory of a process that no other shares with it, and its part of what others share, in megabytes. */
-function proportionalMegabytes(pids: readonly number[]): number {
-  const kilobytes = pids.map((pid) => {
-    try {
-      return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0)
-    } catch {
-      return 0
-    }
-  })
-  return kilobytes.reduce((sum, each) => sum + each, 0) / 1024
-}
 
 /**
  * Leases, commands and shells of the environment, beside a server of the plain SDK and a plain spawn:
@@ -259,6 +212,7 @@ export const environment: BenchSuite = {
           peers: {},
           bound: { atMost: 2 },
         },
+        ...(sandboxTier === 'bubblewrap' ? await measureBrowsers(Number(rounds)) : []),
       ],
       notes: [
         `tier ${sandboxTier}; clients and servers run in one process; a cold lease is the first of a server that was just opened, with nothing kept ready, and its connections are new; warm leases and resets come ${pauseMs} ms after the last; memory is proportional set size`,

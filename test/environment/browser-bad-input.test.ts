@@ -1,4 +1,8 @@
+import type { Workspace } from '@aworld-train/core'
+import { openSandbox } from '@aworld-train/tools/sandbox'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { browserFolders } from '../../packages/tools/src/servers/browser/browser-folders.ts'
+import { Browsers } from '../../packages/tools/src/servers/browser/browsers.ts'
 import { type Desk, type Desks, openDesks, timeout, untilServed } from './browser-desk.ts'
 
 let desks: Desks
@@ -121,4 +125,20 @@ test('a slow page of one lease delays no other', { timeout }, async () => {
       await waiting
     }),
   )
+})
+
+test('a browser for which there is no memory is refused, and runs when another has ended', { timeout: 2 * timeout }, async () => {
+  const sandbox = await openSandbox({ tier: 'bubblewrap', readable: browserFolders() })
+  const browsers = new Browsers({ tier: 'bubblewrap', memoryBytes: 600 * 2 ** 20 })
+  const signal = new AbortController().signal
+  const egress = async () => ({ port: 3128, credentials: { username: 'browser', password: 'word' }, spki: '' })
+  const open = async (workspace: Workspace) =>
+    await browsers.of(workspace).call('browser_navigate', { url: 'data:text/html,<title>Page</title>' }, { signal, egress })
+  const [first, second] = [await sandbox.workspace({}, signal), await sandbox.workspace({}, signal)]
+  expect(await open(first)).toContain('Page Title: Page')
+  await expect(open(second)).rejects.toThrow(/no memory for another browser now: 1 run, and \d+ MB are free/)
+  const waiting = open(second)
+  await first.close()
+  expect(await waiting).toContain('Page Title: Page')
+  await sandbox.close()
 })
