@@ -7,10 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { LeaseAnswer } from '@aworld-train/core'
 import { type OutwardCassette, openOutward } from '@aworld-train/http'
-import { type EnvironmentServer, openEnvironmentServer } from '@aworld-train/tools'
+import { defineTool, type EnvironmentServer, openEnvironmentServer, type ToolServer, toolServers } from '@aworld-train/tools'
 import { openParserJail, openSandbox } from '@aworld-train/tools/sandbox'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterAll, afterEach, expect, test } from 'vitest'
+import { z } from 'zod'
 import { unreapedBelowUs } from './processes.ts'
 
 const directory = await mkdtemp(join(tmpdir(), 'egress-'))
@@ -36,7 +37,29 @@ async function openSite() {
     site.closeAllConnections()
     site.close()
   })
-  return { visits, mirrors: { 'https://pages.test': `http://127.0.0.1:${(site.address() as AddressInfo).port}` } }
+  const mirror = `http://127.0.0.1:${(site.address() as AddressInfo).port}`
+  return { visits, mirrors: { 'https://pages.test': mirror, 'http://pages.test': mirror } }
+}
+
+/** Opens the way of a browser, and tells its password, which a browser would keep to itself. */
+const browserServer: ToolServer = {
+  name: 'own-browser-server',
+  scope: 'web',
+  description: 'Browses.',
+  needs: [],
+  tools: [
+    defineTool({
+      name: 'open',
+      description: 'Opens.',
+      input: z.object({}),
+      output: z.object({ output: z.string() }),
+      async call(_, { egress }) {
+        const { port, credentials } = await egress()
+        return { output: `http://${credentials.username}:${credentials.password}@127.0.0.1:${port}` }
+      },
+      toText: ({ output }) => output,
+    }),
+  ],
 }
 
 async function openServer(options: { mirrors?: Record<string, string>; cassette?: OutwardCassette; mayOpenNet?: boolean }) {
@@ -47,14 +70,22 @@ async function openServer(options: { mirrors?: Record<string, string>; cassette?
   closing.push(() => sandbox.close())
   const parsers = await openParserJail()
   closing.push(() => parsers.close())
-  const server = await openEnvironmentServer({ sandbox, parsers, outward, mayOpenNet })
+  const server = await openEnvironmentServer({ sandbox, parsers, outward, mayOpenNet, servers: [...toolServers, browserServer] })
   closing.push(() => server.close())
   return server
 }
 
 let rollouts = 0
 async function openLease({ url, connectionToken }: EnvironmentServer, words: { readonly net?: boolean } = {}): Promise<Response> {
-  const body = { version: 1, rollout: `r${rollouts++}`, attempt: 0, task: 't', sample: 0, servers: ['terminal-server'], ...words }
+  const body = {
+    version: 1,
+    rollout: `r${rollouts++}`,
+    attempt: 0,
+    task: 't',
+    sample: 0,
+    servers: ['terminal-server', 'own-browser-server'],
+    ...words,
+  }
   const headers = { authorization: `Bearer ${connectionToken}` }
   return await fetch(new URL('/v1/leases', url), { method: 'POST', headers, body: JSON.stringify(body) })
 }
@@ -65,8 +96,9 @@ async function connect(server: EnvironmentServer, words: { readonly net?: boolea
   const client = new Client({ name: 'test', version: '1' })
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { authorization: `Bearer ${token}` } } }))
   closing.push(() => client.close())
-  return async (command: string) => {
-    const answer = await client.callTool({ name: 'terminal-server__execute_command', arguments: { command, output_format: 'json' } })
+  return async (command: string, tool = 'terminal-server__execute_command') => {
+    const input = { command, timeout: 300, output_format: 'json' }
+    const answer = await client.callTool({ name: tool, arguments: input }, { timeout: 320_000 })
     return String((answer.structuredContent as { output?: unknown } | undefined)?.output ?? JSON.stringify(answer.content)).trimEnd()
   }
 }
@@ -126,6 +158,20 @@ test('a shell without "net" reaches nothing, and one with it only the public web
   expect(visits).toEqual([])
   // A name is judged when it is looked up, all else before.
   expect(server.status().net).toMatchObject({ requests: 1, webSockets: 0 })
+})
+
+test('a browser passes by its password, and the shell beside it does not', async () => {
+  const { visits, mirrors } = await openSite()
+  const run = await connect(await openServer({ mirrors }))
+  const address = await run('', 'own-browser-server__open')
+  expect(
+    await run('curl -sS -x http://127.0.0.1:3128 https://pages.test/a; curl -sS -x http://127.0.0.1:3128 http://pages.test/a'),
+  ).toMatch(/CONNECT tunnel failed, response 407.*only its browser passes here/s)
+  expect(await run(`curl -sS -x http://browser:${'0'.repeat(48)}@127.0.0.1:3128 http://pages.test/a`)).toContain(
+    'only its browser passes here',
+  )
+  expect(visits).toEqual([])
+  expect(await run(`curl -sSk -x ${address} https://pages.test/a`)).toBe('visit 1')
 })
 
 test('a server that its operator closed opens the web to no lease', async () => {

@@ -68,8 +68,8 @@ export class EgressProxy {
   readonly #server: Server
   /** What a connection leads to, if it is a tunnel. */
   readonly #tunnels = new WeakMap<object, string>()
-  readonly #open = new Set<Duplex>()
   readonly #counts: ProxyCounts
+  #open = 0
 
   constructor({ authority, relay, credentials, counts }: ProxyOptions) {
     this.#authority = authority
@@ -89,19 +89,14 @@ export class EgressProxy {
   /** Serves a connection until it ends. */
   serve(connection: Socket): void {
     connection.on('error', () => {})
-    if (this.#open.size >= maxConnections) {
+    if (this.#open >= maxConnections) {
       this.#refuse(connection, { status: 503, text: `${maxConnections} connections are open already; end some.` })
       return
     }
-    this.#open.add(connection)
-    connection.once('close', () => this.#open.delete(connection))
+    this.#open++
+    connection.once('close', () => this.#open--)
     connection.setTimeout(idleMs, () => connection.destroy())
     this.#server.emit('connection', connection)
-  }
-
-  /** Ends every connection. */
-  close(): void {
-    for (const connection of this.#open) connection.destroy()
   }
 
   /** Answers a request, of a tunnel or with a whole address. */

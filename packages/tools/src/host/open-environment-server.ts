@@ -23,7 +23,7 @@ import { connectionClaims } from '../access/connection-token.ts'
 import { readSigningKey } from '../access/signing-key.ts'
 import { createTokens, invalidToken, leasesScope, longestLeaseMs, watchScope } from '../access/tokens.ts'
 import { type DesktopViewer, openDesktopViewer } from '../desktop/desktop-viewer.ts'
-import { type Authority, createAuthority } from '../egress/authority.ts'
+import type { Authority } from '../egress/authority.ts'
 import { openEgress } from '../egress/open-egress.ts'
 import { type Lease, leaseOfWork } from '../leases/lease.ts'
 import { createLeaseRoutes, sendError, sendJson } from '../leases/lease-routes.ts'
@@ -157,7 +157,8 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     ...{ sandbox, quota, maxQuota, ttlMs: leaseTtlMs, maxLeases, onError },
     mayOpenNet: options.mayOpenNet ?? true,
     async openEgress(workspace, isOpen, signal) {
-      authority ??= createAuthority()
+      // Most servers never need certificates, whose library takes a while to load.
+      authority ??= import('../egress/authority.ts').then(({ createAuthority }) => createAuthority())
       return await openEgress({ workspace, outward, authority: await authority, counts: net, isOpen }, signal)
     },
   })
