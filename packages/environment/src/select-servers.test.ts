@@ -115,6 +115,8 @@ describe('selectServers', () => {
     [{ a: { command: 'x', sandbox: { read: ['/'] } } }, {}, /"sandbox\.read" names \/, .*name folders below it/],
     [{ a: { command: 'x', sandbox: true, cwd: '.' } }, {}, /remove "cwd"/],
     [{ a: { url: 'http://h/', sandbox: true } }, {}, /"sandbox" is for servers that are started by a "command"/],
+    [{ a: { command: 'x', net: true } }, {}, /"net" is for environment servers, which have a "url"/],
+    [{ a: { url: 'http://h/', net: 'yes' as never } }, {}, /"net" must be true or false/],
     [{ a: { command: 'x', sandboxed: true } }, {}, /unknown key "sandboxed"; did you mean "sandbox"\?/],
     [{ search: { command: 'x' } }, { mcpServers: ['serach'] }, /mcpServers names the MCP server "serach".*did you mean "search"/],
     [{ search: { command: 'x' } }, { mcpServers: ['filesystem'] }, /not configured; there is "search"/],

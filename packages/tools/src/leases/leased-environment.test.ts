@@ -76,6 +76,17 @@ describe('an environment on an environment server', () => {
     await none.close()
   })
 
+  it('asks for the web where its entry says so, and tells why it is not there', async () => {
+    const { agent, mcpConfig } = selection()
+    const entry = { ...mcpConfig.mcpServers['aworld-mcp'], net: true }
+    const tools = leaseOf('a').tools({ agent, mcpConfig: { mcpServers: { 'aworld-mcp': entry } } }, never)
+    await expect(tools).rejects.toMatchObject({
+      code: 'ENVIRONMENT_START_FAILED',
+      message: expect.stringContaining('Port 3128 cannot be opened in memory'),
+    })
+    expect(server.sandbox.open).toEqual([])
+  })
+
   it('shares nothing with another run whose rollouts have the same names', async () => {
     const another = createEnvironment()
     await append(leaseOf('a'), '1')
