@@ -92,6 +92,12 @@ async function ask(addresses: readonly string[], get: (address: string) => Promi
   return { reached, odd }
 }
 const guarded = (address: string) => outward.fetch(address, { timeoutMs: 2000 }, signal)
+const relay = outward.relay()
+/** What a program of a rollout asks for through its proxy. */
+const relayed = async (address: string) => {
+  if (!URL.canParse(address)) throw new ToolError('That is no address.')
+  return await relay.send({ method: 'GET', url: new URL(address), headers: {} }, signal)
+}
 const unguarded = (address: string) => fetch(address, { signal: AbortSignal.timeout(2000) })
 
 const findings = {
@@ -102,6 +108,7 @@ const findings = {
     Array.from({ length: 20 }, () => `http://rebind.test:${port}/`),
     guarded,
   ),
+  relayed: await ask([...vectors, ...Array.from({ length: 20 }, () => `http://rebind.test:${port}/`)], relayed),
   redirects: await ask(
     redirects.map((_, index) => `http://pub.test:${port}/redirect/${index}`),
     guarded,
