@@ -157,18 +157,18 @@ it('replays bytes and a refusal as they were', async () => {
 })
 
 it('sends few requests of a rollout at once, so that others find a place', async () => {
-  let held: ServerResponse[] = []
+  let unanswered: ServerResponse[] = []
   const { requests, outward } = await openSite(({ url }, response) => {
     if (url === '/quick') response.end('quick')
-    else held.push(response)
+    else unanswered.push(response)
   })
   const slow = outward.relay()
   const pending = Array.from({ length: 30 }, (_, index) => slow.send(requestOf('GET', `/slow/${index}`), signal))
   expect(await ask(outward, requestOf('GET', '/quick'))).toEqual(['200 quick'])
   expect(requests.filter(({ url }) => url !== '/quick').length).toBeLessThanOrEqual(12)
   const answering = setInterval(() => {
-    for (const response of held) response.end()
-    held = []
+    for (const response of unanswered) response.end()
+    unanswered = []
   }, 5)
   await Promise.all(pending)
   clearInterval(answering)
