@@ -110,6 +110,8 @@ async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDoc
   const worksheet = workbook.Sheets[sheet]
   for (const { number, cells } of worksheet === undefined ? [] : rowsOf(worksheet)) collector.add(cells, number)
   const page = collector.page(options.file)
+  const facts =
+    worksheet === undefined || !options.facts ? null : await readWith(options.file, 'XLSX', () => factsOf(worksheet, page.sheetRows))
   return {
     ...page,
     encoding: null,
@@ -117,7 +119,7 @@ async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDoc
     sheet,
     sheets: workbook.SheetNames,
     hiddenSheets: workbook.SheetNames.filter((_, index) => (workbook.Workbook?.Sheets?.[index]?.Hidden ?? 0) !== 0),
-    facts: worksheet === undefined || !options.facts ? null : factsOf(worksheet, page.sheetRows),
+    facts,
     notices: worksheet === undefined ? [`Sheet "${sheet}" is a chart or is damaged; it has no cells.`] : [],
   }
 }

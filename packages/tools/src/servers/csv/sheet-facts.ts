@@ -29,7 +29,8 @@ export function factsOf(worksheet: WorkSheet, { first, last }: SheetRows): Sheet
   for (const { row, column, cell } of cellsOf(worksheet)) {
     if (row < first || row > last) continue
     const address = `${columnName(column)}${row}`
-    for (const { a: author = '', t: text } of cell.c ?? []) comments.push({ cell: address, author, text: text.slice(0, limits.characters) })
+    for (const { a: author = '', t: text } of cell.c ?? [])
+      comments.push({ cell: address, author, text: String(text ?? '').slice(0, limits.characters) })
     if (cell.l !== undefined) links.push({ cell: address, target: String(cell.l.Target ?? '').slice(0, limits.characters) })
     const color = colorOf(cell.s)
     if (color !== null) fills.add(color, column, row)

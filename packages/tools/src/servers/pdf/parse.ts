@@ -39,7 +39,11 @@ export default async function parse(bytes: Buffer, options: PdfOptions): Promise
       try {
         const page = await document.getPage(index + 1)
         const { items } = await page.getTextContent()
-        const fields = formValues(await page.getAnnotations())
+        const annotations = await page.getAnnotations().catch(() => {
+          unreadable.push(`The form fields of page ${index + 1} could not be read.`)
+          return []
+        })
+        const fields = formValues(annotations)
         const words = pageToMarkdown(items.filter((item) => 'str' in item) as PdfText[])
         const text = [words, fields === '' ? '' : `Form fields:\n${fields}`].filter((piece) => piece !== '').join('\n\n')
         if (text === '') empty.push(index + 1)
