@@ -43,6 +43,7 @@ import { z } from 'zod'
 import { commands } from '../packages/cli/src/commands/index.ts'
 import { toOptions } from '../packages/cli/src/define-command.ts'
 import { exitCodesText } from '../packages/cli/src/exit-codes.ts'
+import { differencesTable } from '../packages/tools/src/sandbox/simulated/differences.ts'
 import { browserTools } from './browser-tools.ts'
 import { configurationPages } from './configuration-pages.ts'
 import { generatedNote } from './markdown.ts'
@@ -99,8 +100,22 @@ files.set('docs/4.reference/cli.md', await commandPage())
 for (const [path, text] of Object.entries(configurationPages())) files.set(path, text)
 files.set('docs/4.reference/trainers.md', trainersPage())
 files.set('docs/3.guides/coming-from-aworld.md', parityPage())
+files.set('docs/4.reference/simulated-commands.md', simulatedPage())
 for (const [trainer, path] of Object.entries(guides))
   files.set(path, withWorks(readFileSync(join(root, path), 'utf8'), trainer as ListedTrainer))
+
+function simulatedPage(): string {
+  return [
+    '# Commands of the simulated tier',
+    '',
+    generatedNote,
+    '',
+    'Without bubblewrap, and on macOS and Windows, the commands of an agent run in a [simulated bash](../3.guides/tool-environment.md#where-commands-run). Everyday commands answer as on Linux, except for these; a test compares them. `get_terminal_capabilities` tells the model the same.',
+    '',
+    differencesTable(),
+    '',
+  ].join('\n')
+}
 
 function kebab(name: string): string {
   return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `-${letter}`).toLowerCase()

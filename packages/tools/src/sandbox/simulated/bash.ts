@@ -1,4 +1,5 @@
 import { Bash, type BashOptions, type CustomCommand, defineCommand, latin1FromBytes, type ScriptNode } from 'just-bash'
+import { correctedCommands } from './corrections.ts'
 import { Evaluations } from './evaluations.ts'
 import { pythonCommands } from './python.ts'
 import { rewrite } from './rewrite.ts'
@@ -25,7 +26,7 @@ export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions 
     javascript: true,
     // Python fills a missing `_` with a path of this machine.
     env: { HOME: '/workspace', USER: 'user', LANG: 'C.UTF-8', _: '/usr/bin/env', ...env },
-    customCommands: [node, ...pythonCommands, ...scriptCommands, ...evaluations.commands, ...commands],
+    customCommands: [node, ...pythonCommands, ...correctedCommands, ...scriptCommands, ...evaluations.commands, ...commands],
     executionLimits: {
       maxCommandCount: unbounded,
       maxLoopIterations: unbounded,
@@ -83,5 +84,3 @@ const countless = 2 ** 30
 const deepestCall = 1_000
 /** The longest delay that Node's timers take. */
 const longestTimerMs = 2 ** 31 - 1
-
-export const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`

@@ -1,5 +1,6 @@
 import type { SandboxTier, Shell } from '@aworld-train/core'
 import { z } from 'zod'
+import { differencesText } from '../../sandbox/simulated/differences.ts'
 import { defineFormattedTool, defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
 import { commandAnswer, commandText, timeoutSeconds, toCommandAnswer } from './command-answer.ts'
 
@@ -47,8 +48,7 @@ const getCommandHistory = defineFormattedTool({
 const capabilities: Readonly<Record<SandboxTier, string>> = {
   bubblewrap:
     'execute_command runs bash in a workspace of this task alone; files stay in /workspace until the task ends, at most 600 s a command. The web is there only where the variable https_proxy is set, requests of HTTP alone, at most 10 MB and 20 s each. There is no root. What is installed, "command -v NAME" says.',
-  simulated:
-    'execute_command simulates bash in a workspace of this task alone; files stay in /workspace until the task ends, at most 600 s a command. There is no network and no root. Its programs are simulated too: "command -v NAME" says which there are, and many know fewer options. Numbers of the shell are exact up to 2^53, and shifts and bits up to 2^31: compute larger ones with python3. A function is not found within $(( )). "&" runs in the foreground. Sorting ignores the locale. Python starts no programs.',
+  simulated: `execute_command simulates bash in a workspace of this task alone; files stay in /workspace until the task ends, at most 600 s a command. There is no network and no root. Its programs are simulated too: "command -v NAME" says which there are. ${differencesText()}`,
 }
 
 const getTerminalCapabilities = defineTool({

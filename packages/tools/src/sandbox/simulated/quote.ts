@@ -1,0 +1,2 @@
+/** A text as one word of bash. */
+export const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
