@@ -5,7 +5,7 @@ import { missingForBrowser } from './browser-config.ts'
 import { LeaseBrowser } from './lease-browser.ts'
 
 const MiB = 2 ** 20
-/** Memory that a browser is reckoned with. One with an empty page takes some 360 MB, and each further page less. */
+/** Memory that a browser is reckoned with. One with an empty page takes 170 MB, and one of Debian's full Chromium 360 MB. */
 const browserBytes = 512 * MiB
 /** Memory of the machine that is left to everything else. */
 const otherBytes = 1024 * MiB
