@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LeaseAnswer, LeaseCopyAnswer, type Sandbox } from '@aworld-train/core'
+import { type LeaseAnswer, LeaseCopyAnswer, type Sandbox } from '@aworld-train/core'
 import { type EnvironmentServer, openEnvironmentServer } from '@aworld-train/tools'
 import { openSandbox } from '@aworld-train/tools/sandbox'
 import type { Client } from '@modelcontextprotocol/client'
@@ -85,7 +85,7 @@ export const environment: BenchSuite = {
       const copies: number[] = []
       for (let index = 0; index < 20; index++) {
         await sleep(pauseMs)
-        const body = JSON.stringify({ version: 1, rollout: `bench-${rollouts++}`, attempt: 0 })
+        const body = JSON.stringify({ version: 1, rollout: `copy-${index}`, attempt: 0 })
         let copy: LeaseAnswer | undefined
         copies.push(
           ...(await time(1, async () => {

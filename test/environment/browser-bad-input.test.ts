@@ -133,7 +133,9 @@ test('a browser for which there is no memory is refused, and runs when another h
   const signal = new AbortController().signal
   const egress = async () => ({ port: 3128, credentials: { username: 'browser', password: 'word' }, spki: '' })
   const open = async (workspace: Workspace) =>
-    await browsers.of(workspace).call('browser_navigate', { url: 'data:text/html,<title>Page</title>' }, { signal, egress })
+    await browsers
+      .of(workspace)
+      .call('browser_navigate', { url: 'data:text/html,<title>Page</title>' }, { signal, egress, desktop: async () => null })
   const [first, second] = [await sandbox.workspace({}, signal), await sandbox.workspace({}, signal)]
   expect(await open(first)).toContain('Page Title: Page')
   await expect(open(second)).rejects.toThrow(/no memory for another browser now: 1 run, and \d+ MB are free/)

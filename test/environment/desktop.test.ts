@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { desktopFrameKey, LeaseAnswer, type Sandbox, ToolImage, type Workspace } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
-import { defineTool, type EnvironmentServerOptions, type ToolServer } from '@aworld-train/tools'
+import { defineTool, type EnvironmentServerOptions, type ToolServer, toolServers } from '@aworld-train/tools'
 import { openSandbox } from '@aworld-train/tools/sandbox'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -17,6 +17,7 @@ import { readSigningKey } from '../../packages/tools/src/access/signing-key.ts'
 import { createTokens } from '../../packages/tools/src/access/tokens.ts'
 import { openDesktop } from '../../packages/tools/src/desktop/open-desktop.ts'
 import { answerChallenge } from '../../packages/tools/src/desktop/vnc-password.ts'
+import { browserFolders } from '../../packages/tools/src/servers/browser/browser-folders.ts'
 import {
   callTool,
   connectClient,
@@ -27,6 +28,7 @@ import {
 } from '../../packages/tools/src/testing/open-test-server.ts'
 import { openBrowser } from '../dashboard/browser.ts'
 import { pictures } from '../dashboard/check-page.ts'
+import { untilServed } from './browser-desk.ts'
 
 /** Chromium in the lease, with a page in one colour that each key turns into another. */
 const screen: ToolServer = {
@@ -76,11 +78,11 @@ let page: Page
 const closing: (() => Promise<unknown>)[] = [async () => rmSync(folder, { recursive: true })]
 
 async function serve(options: Partial<EnvironmentServerOptions> = {}): Promise<TestServer> {
-  return await openTestServer({ sandbox, servers: [screen], desktopPort: 0, keyFile, ...options })
+  return await openTestServer({ sandbox, servers: [screen, ...toolServers], desktopPort: 0, keyFile, ...options })
 }
 
 beforeAll(async () => {
-  sandbox = await openSandbox({ tier: 'bubblewrap' })
+  sandbox = await openSandbox({ tier: 'bubblewrap', readable: browserFolders() })
   server = await serve()
   const browser = await openBrowser()
   closing.push(sandbox.close, server.close, () => browser.close())
@@ -226,6 +228,24 @@ test('a frame follows a call that changed the screen, out of sight of the model'
   await expect.poll(idle, patience).toBeUndefined()
   await show(lease, 'blue')
   await expect.poll(idle, patience).toBeDefined()
+  await lease.close()
+})
+
+test('the browser of a lease with a desktop shows its page there', async () => {
+  const lease = await open('browser')
+  await request(
+    server,
+    'PUT',
+    `/v1/leases/${lease.id}/files/index.html`,
+    Buffer.from('<title>A page</title><body style="background:blue">'),
+  )
+  const command = `python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 & ${untilServed(8000)}`
+  await callTool(lease.client, 'terminal-server__execute_command', { command })
+  const answer = await callTool(lease.client, 'browser-server__browser_navigate', { url: 'http://127.0.0.1:8000/' })
+  expect(answer).toContain('Page Title: A page')
+  await page.goto(lease.desktopUrl!)
+  await expect.poll(() => colorOf(page), patience).toBe(blue)
+  if (pictures) await page.screenshot({ path: join(pictures, 'browser.png') })
   await lease.close()
 })
 

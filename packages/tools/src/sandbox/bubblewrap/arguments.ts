@@ -52,7 +52,7 @@ const devicesWith = (...mounts: readonly string[]) => ['--dev', '/dev', ...mount
 /** Devices of a jail that stands alone. */
 export const devices = devicesWith('--size', String(sharedMemoryBytes), '--tmpfs', '/dev/shm')
 
-/** Devices of a jail in a room. All jails of the room share its /dev/shm, so that many of them cannot hold more than one. */
+/** Devices of a command's jail in a room. All of them share the room's /dev/shm, so that many cannot hold more than one. */
 export const roomDevices = devicesWith('--bind', '/dev/shm', '/dev/shm')
 
 /** The machine's programs and libraries, and Node if the jail's user can read it. */

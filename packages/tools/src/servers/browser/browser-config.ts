@@ -1,9 +1,10 @@
 import { accessSync, constants } from 'node:fs'
-import type { SandboxTier } from '@aworld-train/core'
+import { type SandboxTier, ToolError } from '@aworld-train/core'
 import type { Egress } from '../../egress/open-egress.ts'
 
 /** Programs of Debian, the lighter one first. Those in `/usr/bin` are scripts that read files which no workspace has. */
-const executables = ['/usr/lib/chromium/chromium-headless-shell', '/usr/lib/chromium/chromium']
+const wholeChromium = '/usr/lib/chromium/chromium'
+const executables = ['/usr/lib/chromium/chromium-headless-shell', wholeChromium]
 
 /** How long a page may take to load, in milliseconds. */
 const navigationTimeoutMs = 30_000
@@ -23,16 +24,22 @@ const findExecutable = () => executables.find(isExecutable)
 /** Hosts that are the workspace itself, which its browser reaches without the proxy. */
 const ownHosts = 'localhost,127.0.0.1,[::1]'
 
-/** Launches Chromium, which reaches the web by the proxy of its workspace. */
-export const launchedBrowser = ({ port, credentials, spki }: Egress) => ({
-  launchOptions: {
-    executablePath: findExecutable(),
-    headless: true,
+/**
+ * Launches Chromium, which reaches the web by the proxy of its workspace, and has a window on the lease's desktop if there is one. Throws
+ * a ToolError if only a browser without windows is installed for a desktop.
+ */
+export function launchedBrowser({ port, credentials, spki }: Egress, hasDesktop: boolean) {
+  if (hasDesktop && !isExecutable(wholeChromium))
+    throw new ToolError('The browser of a desktop is not installed where the environment runs; its operator runs: apt-get install chromium')
+  const launchOptions = {
+    executablePath: hasDesktop ? wholeChromium : findExecutable(),
+    headless: !hasDesktop,
     chromiumSandbox: true,
     args: ['--disable-dev-shm-usage', `--ignore-certificate-errors-spki-list=${spki}`],
     proxy: { server: `http://127.0.0.1:${port}`, bypass: ownHosts, ...credentials },
-  },
-})
+  }
+  return { launchOptions }
+}
 
 /** Configuration of `@playwright/mcp` as JSON. */
 export function browserConfig(browser: object): string {

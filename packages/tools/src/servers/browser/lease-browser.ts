@@ -22,7 +22,7 @@ interface OpenBrowser {
 }
 
 /** The part of a tool's context that a browser uses. */
-type BrowserContext = Pick<ServerToolContext, 'egress' | 'signal'>
+type BrowserContext = Pick<ServerToolContext, 'desktop' | 'egress' | 'signal'>
 
 export interface LeaseBrowserOptions {
   readonly workspace: Workspace
@@ -81,15 +81,21 @@ export class LeaseBrowser {
     return exitCode === 0 ? text : answer
   }
 
-  async #start({ egress, signal }: BrowserContext): Promise<OpenBrowser> {
+  async #start({ desktop, egress, signal }: BrowserContext): Promise<OpenBrowser> {
     const { workspace, remote, admit } = this.#options
     const dismiss = await admit(signal)
     const ending = new AbortController()
-    const program = await (remote === null ? egress().then(launchedBrowser) : this.#join(remote, signal, ending.signal))
-      .then((browser) => {
-        const script = 'printf %s "$0" > /tmp/browser.json; exec node "$1" --config /tmp/browser.json'
+    const choose = async (): Promise<{ browser: object; env: Record<string, string> }> => {
+      if (remote !== null) return { browser: await this.#join(remote, signal, ending.signal), env: {} }
+      const [way, screen] = await Promise.all([egress(), desktop()])
+      return { browser: launchedBrowser(way, screen !== null), env: screen === null ? {} : { DISPLAY: screen.display } }
+    }
+    const program = await choose()
+      .then(({ browser, env }) => {
+        // No command of the workspace reads this folder, which is of this program alone: the file has the password of the proxy.
+        const script = 'printf %s "$0" > /dev/shm/browser.json; exec node "$1" --config /dev/shm/browser.json'
         const command = ['bash', '-c', script, browserConfig(browser), browserProgram] as const
-        return workspace.program({ command, profile: 'graphical', env: { HOME: '/tmp' } }, ending.signal)
+        return workspace.program({ command, profile: 'graphical', env: { HOME: '/tmp', ...env } }, ending.signal)
       })
       .catch((error: unknown) => {
         dismiss()
