@@ -44,9 +44,9 @@ print(len(d), steps in ([], [1]))
     const response = await request(server, 'POST', `/v1/leases/${source.id}/copies`, { version: 1, rollout: 'copy', attempt: 3 })
     const copy = LeaseCopyAnswer.parse(await response.json())
     expect(copy.notCopied).toHaveLength(1)
-    expect(await run(copy.token, 'copy.3.planner', 'pwd; echo "$word|${list[1]}|${ages[fig]}|${PATH##*:}"; bash -c \'echo "$word"\'')).toBe(
-      "/workspace/a b\nit's fig|2 3|7|/workspace\nit's fig\n",
-    )
+    expect(
+      await run(copy.token, 'copy.3.planner', `pwd; echo "$word|\${list[1]}|\${ages[fig]}|\${PATH##*:}"; bash -c 'echo "$word"'`),
+    ).toBe("/workspace/a b\nit's fig|2 3|7|/workspace\nit's fig\n")
     expect(await run(copy.token, 'copy.3.worker', 'pwd; python3 check.py; jobs; ls -A /tmp')).toMatch(/^\/workspace\/data\n1000000 True\n$/)
     expect(sleepersOf(time)).toHaveLength(1)
     const rounds = (await run(source.token, 'source.0.worker', 'head -c 8 big; sleep 1; echo; head -c 8 big; ls -A /tmp')).split('\n')

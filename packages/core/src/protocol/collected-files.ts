@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { WorkspaceFile } from '../contracts/sandbox.ts'
 
 /** Most files, and their size together, that are collected of one rollout. */
 export const collectLimits = { files: 64, bytes: 20 * 2 ** 20 } as const
@@ -17,15 +16,3 @@ export const EpisodeFile = z.strictObject({
   sha256: z.string(),
 })
 export type EpisodeFile = z.infer<typeof EpisodeFile>
-
-export const toCollectedFile = ({ path, executable, bytes }: WorkspaceFile): CollectedFile => ({
-  path,
-  executable,
-  content: Buffer.from(bytes).toString('base64'),
-})
-
-export const fromCollectedFile = ({ path, executable, content }: CollectedFile): WorkspaceFile => ({
-  path,
-  executable,
-  bytes: Buffer.from(content, 'base64'),
-})

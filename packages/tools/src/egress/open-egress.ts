@@ -22,7 +22,7 @@ export interface EgressOptions {
   readonly isOpen: boolean
 }
 
-export const egressPort = 3128
+const egressPort = 3128
 /** Where programs find the certificate of the authority. */
 const certificatePath = '/tmp/egress-ca.pem'
 const writeMs = 60_000

@@ -1,6 +1,6 @@
 import { Bash, type BashOptions, type CustomCommand, defineCommand, latin1FromBytes, type ScriptNode } from 'just-bash'
 import { correctedCommands } from './corrections.ts'
-import { Evaluations } from './evaluations.ts'
+import { ShellEvaluations } from './evaluations.ts'
 import { pythonCommands } from './python.ts'
 import { rewrite } from './rewrite.ts'
 import { scriptCommands } from './scripts.ts'
@@ -12,12 +12,12 @@ export interface SimulatedBashOptions {
   readonly commands?: readonly CustomCommand[] | undefined
   /** Runs in place of the first script that is executed. It may grow while it runs. */
   readonly script?: ScriptNode | undefined
-  readonly evaluations?: Evaluations | undefined
+  readonly evaluations?: ShellEvaluations | undefined
 }
 
 /** A simulated bash with nothing of its host. Its environment is made up, and there is no network. */
 export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions = {}): Bash {
-  const { cwd = '/workspace', env, commands = [], evaluations = new Evaluations() } = options
+  const { cwd = '/workspace', env, commands = [], evaluations = new ShellEvaluations() } = options
   let { script } = options
   const bash = new Bash({
     fs: files,

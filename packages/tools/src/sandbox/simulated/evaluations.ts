@@ -4,7 +4,7 @@ import { readScript } from './read-script.ts'
 import type { GroupNode, Rewriting } from './rewrite.ts'
 
 /** Runs the texts of `eval` and `source`, which are known only when they run. */
-export class Evaluations implements Rewriting {
+export class ShellEvaluations implements Rewriting {
   readonly #groups: { readonly group: GroupNode; readonly original: StatementNode[] }[] = []
 
   readonly commands: readonly CustomCommand[] = [

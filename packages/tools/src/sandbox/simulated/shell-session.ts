@@ -2,7 +2,7 @@ import { defineCommand, parse, type ScriptNode, type StatementNode } from 'just-
 import type { BoundedOutput } from '../bounded-output.ts'
 import { shellEnded } from '../shell-ended.ts'
 import { createBash } from './bash.ts'
-import { Evaluations } from './evaluations.ts'
+import { ShellEvaluations } from './evaluations.ts'
 import type { CommandOutcome } from './messages.ts'
 import { quote } from './quote.ts'
 import { readScript } from './read-script.ts'
@@ -34,7 +34,7 @@ export class ShellSession {
   readonly #files: WorkspaceFiles
   readonly #path: string
   readonly #output: BoundedOutput
-  readonly #evaluations = new Evaluations()
+  readonly #evaluations = new ShellEvaluations()
   /** Definitions by the name of the function. */
   readonly #functions = new Map<string, StatementNode>()
   #state = emptyState

@@ -1,7 +1,7 @@
 import { createSlots, orAborted, type RunningProgram, ToolError, TrainError, type Workspace } from '@aworld-train/core'
 import { Client } from '@modelcontextprotocol/client'
 import { z } from 'zod'
-import type { ServerToolContext } from '../../tool-server.ts'
+import type { Egress } from '../../egress/open-egress.ts'
 import { browserConfig, launchedBrowser } from './browser-config.ts'
 import { browserProgram } from './browser-folders.ts'
 import { errorText, OutputFiles, withoutDuration } from './output-files.ts'
@@ -22,7 +22,11 @@ interface OpenBrowser {
 }
 
 /** The part of a tool's context that a browser uses. */
-type BrowserContext = Pick<ServerToolContext, 'desktop' | 'egress' | 'signal'>
+interface BrowserContext {
+  desktop(): Promise<{ readonly display: string } | null>
+  egress(): Promise<Egress>
+  readonly signal: AbortSignal
+}
 
 export interface LeaseBrowserOptions {
   readonly workspace: Workspace
