@@ -99,6 +99,15 @@ const scripts: Readonly<Record<string, Script>> = {
     ],
     answer: /^(.+)$/m,
   },
+  form: {
+    steps: [
+      ['browser-server__browser_navigate', { url: 'https://lighthouses.test/ferry' }],
+      ['browser-server__browser_type', { target: 'input', text: 'Halden', submit: true }],
+      ['browser-server__browser_wait_for', { text: 'crowns' }],
+      ['browser-server__browser_snapshot', {}],
+    ],
+    answer: /costs (\d+) crowns/,
+  },
 }
 
 /** Does a task as its script says. It resolves with its final answer, and with the text of every tool. */

@@ -35,4 +35,10 @@ export const tasks: readonly ResearchTask[] = [
     file: 'film.gif',
     takesPrograms: true,
   },
+  {
+    id: 'form',
+    prompt: 'What does a crossing from Halden cost by the form of https://lighthouses.test/ferry, in crowns?',
+    answer: '63',
+    takesPrograms: true,
+  },
 ]

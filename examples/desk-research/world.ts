@@ -27,13 +27,28 @@ const paper = {
   comment: '1 page',
 }
 
+/** A page that is empty until its script makes a form, which asks the site for a fare. */
+const ferryPage = `<title>Ferry</title><body><script>
+  document.body.innerHTML = '<form><label>From <input></label></form><p></p>'
+  document.querySelector('form').onsubmit = async (event) => {
+    event.preventDefault()
+    const answer = await fetch('/fare', { method: 'POST', body: document.querySelector('input').value })
+    document.querySelector('p').textContent = await answer.text()
+  }
+</script>`
+
+/** Crowns that a crossing costs, by its port. */
+const fares: Readonly<Record<string, number>> = { Bergen: 48, Halden: 63 }
+
 export interface World extends Required<Pick<OutwardOptions, 'services' | 'web'>> {
   close(): Promise<void>
 }
 
 /** Servers on loopback that answer as Wikipedia, arXiv, the Wayback Machine, SearXNG and a site of the web do. */
 export async function openWorld(): Promise<World> {
-  const web = await openStandIn(({ url: { pathname } }) => {
+  const web = await openStandIn(({ url: { pathname }, body }) => {
+    if (pathname === '/ferry') return html(ferryPage)
+    if (pathname === '/fare') return { headers: { 'content-type': 'text/plain' }, body: `A crossing costs ${fares[body]} crowns.` }
     if (pathname === '/depths.csv') return { headers: { 'content-type': 'text/csv' }, body: 'place,depth\nSule,96\nHalden,318\nTeal,41\n' }
     const page = pages[pathname]
     return page === undefined ? html('<p>There is no such page.</p>', 404) : html(`<html><body>${page}</body></html>`)
