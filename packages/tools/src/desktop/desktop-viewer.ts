@@ -14,6 +14,8 @@ export interface DesktopViewerOptions {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
+  /** Host of the page's address, where it is another than that on which it listens, as for a container. */
+  readonly publicHost: string | undefined
   readonly tls: TlsIdentity | undefined
   readonly insecure: boolean | undefined
   /** Names besides those of loopback that requests may have in `Host`, and pages in `Origin`. */
@@ -68,7 +70,8 @@ interface Watcher {
  * with GATEWAY_PORT_IN_USE.
  */
 export async function openDesktopViewer(options: DesktopViewerOptions): Promise<DesktopViewer> {
-  const { host, allowedHosts, tokens, leases } = options
+  const { host, publicHost, tokens, leases } = options
+  const allowedHosts = publicHost === undefined ? options.allowedHosts : [...options.allowedHosts, publicHost]
   const watchers = new Map<Lease, number>()
   const sockets = new WebSocketServer({ noServer: true, maxPayload: maxMessageBytes, perMessageDeflate: false })
 
@@ -170,6 +173,7 @@ export async function openDesktopViewer(options: DesktopViewerOptions): Promise<
 
   const listening = await openHttpServer({
     ...options,
+    allowedHosts,
     what: 'The page of desktops',
     limits,
     portError: 'GATEWAY_PORT_IN_USE',
@@ -192,7 +196,12 @@ export async function openDesktopViewer(options: DesktopViewerOptions): Promise<
     },
   })
   return {
-    pageOf: (lease) => `${listening.url}/vnc.html?autoconnect=true&lease=${encodeURIComponent(lease)}`,
+    pageOf(lease) {
+      const page = new URL('/vnc.html', listening.url)
+      if (publicHost !== undefined) page.hostname = publicHost
+      page.search = String(new URLSearchParams({ autoconnect: 'true', lease }))
+      return page.href
+    },
     async close() {
       const closed = listening.close()
       for (const socket of sockets.clients) socket.close(closeCodes.normal, 'The environment server was stopped.')

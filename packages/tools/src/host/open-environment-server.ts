@@ -190,7 +190,8 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   /** Opens the page of desktops. A port that is taken may be free later. */
   async function showDesktops(): Promise<void> {
     const { host = '127.0.0.1', desktopPort: port = 5901, tls, insecure } = options
-    openViewer ??= openDesktopViewer({ host, port, tls, insecure, allowedHosts, tokens, leases })
+    const publicHost = options.publicUrl === undefined ? undefined : new URL(options.publicUrl).hostname
+    openViewer ??= openDesktopViewer({ host, port, publicHost, tls, insecure, allowedHosts, tokens, leases })
     viewer = await openViewer.catch((cause: unknown) => {
       openViewer = undefined
       throw cause
