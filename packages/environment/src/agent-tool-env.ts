@@ -33,6 +33,8 @@ export interface AgentToolEnvOptions {
   readonly servers?: readonly string[] | undefined
   /** Whether each lease has a desktop that people can watch. Default: no. */
   readonly desktop?: boolean | undefined
+  /** Whether commands of each lease reach the public web. Default: no. */
+  readonly net?: boolean | undefined
   /** Variables to read from. Default: `process.env`. */
   readonly variables?: Readonly<Record<string, string | undefined>> | undefined
   /** Folder of the project. Its environment is looked for there and in the folders above. Default: the process's own. */
@@ -67,6 +69,7 @@ export function getAgentToolEnvAndServers(options: AgentToolEnvOptions = {}): Ag
         sse_read_timeout: 600,
         client_session_timeout_seconds: 600,
         ...(options.desktop === true && { desktop: true }),
+        ...(options.net === true && { net: true }),
       },
     },
   }

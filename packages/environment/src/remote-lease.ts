@@ -82,7 +82,8 @@ export async function openRemoteLease(
   const request: LeaseOpen = { version: 1, rollout, attempt, sample, task: task.id, ...(desktop && { desktop }), ...(net && { net }) }
   const opened = await send(root, 'POST', JSON.stringify(request)).catch((cause: unknown) => fail('no lease was opened', cause))
   if (leasesNothing.has(opened.status)) {
-    if (desktop) fail(`it leases no workspace and so no desktop: ${await errorText(opened)}`)
+    const wanted = desktop ? 'desktop' : net ? 'way to the web' : null
+    if (wanted !== null) fail(`it leases no workspace and so no ${wanted}: ${await errorText(opened)}`)
     await opened.body?.cancel()
     return null
   }

@@ -47,18 +47,19 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     directory ??= pool.makeDirectory()
     return directory
   }
-  /** Leases on environment servers, by address and desktop; `null` for a server that leases nothing. */
+  /** Leases on environment servers, by address and what they have beside files; `null` for a server that leases nothing. */
   const remotes = new Map<string, Promise<RemoteLease | null>>()
   const leaseRemotely = (definition: ServerDefinition, signal: AbortSignal): Promise<RemoteLease | null> => {
     // Only a server that mounts others by this header can be an environment server.
-    if (definition.kind !== 'streamable-http' || !(definition.desktop || hasHeader(definition, 'MCP_SERVERS'))) return Promise.resolve(null)
-    const { desktop, url } = definition
+    if (definition.kind !== 'streamable-http') return Promise.resolve(null)
+    const { desktop, net, url } = definition
+    if (!(desktop || net || hasHeader(definition, 'MCP_SERVERS'))) return Promise.resolve(null)
     const open = async () => {
       const lease = await openRemoteLease(definition, { ...request, rollout: `${run}.${request.rollout}` }, options.baseDirectory, signal)
       if (lease) onSandbox(lease.sandbox)
       return lease
     }
-    const key = JSON.stringify([url.href, desktop])
+    const key = JSON.stringify([url.href, desktop, net])
     const remote = remotes.get(key) ?? open()
     remotes.set(key, remote)
     return remote

@@ -4,8 +4,8 @@ import type { Egress } from './egress/open-egress.ts'
 import type { Browsers } from './servers/browser/browsers.ts'
 import type { LeaseBrowser } from './servers/browser/lease-browser.ts'
 
-/** Families of tools, and `net`, the web for commands. A lease's token names those that it may use. */
-export const toolScopes = ['terminal', 'code', 'files', 'web', 'browser', 'search', 'models', 'net'] as const
+/** Families of tools. A lease's token names those that it may call. */
+export const toolScopes = ['terminal', 'code', 'files', 'web', 'browser', 'search', 'models'] as const
 export type ToolScope = (typeof toolScopes)[number]
 
 /** Format of an answer. As JSON it is all that the tool knows. */

@@ -26,7 +26,10 @@ export interface WorkspaceOptions {
   readonly env?: Readonly<Record<string, string>> | undefined
 }
 
-/** The place where commands of rollouts run. They reach neither the network nor the machine's files, environment or processes. */
+/**
+ * The place where commands of rollouts run. They reach the network only by a port that `listen` opens, and none of the machine's files,
+ * environment or processes.
+ */
 export interface Sandbox {
   readonly tier: SandboxTier
   /** Sentences about why this tier was chosen, and which limits could not be set. */
@@ -103,8 +106,8 @@ export interface Program {
 
 /**
  * What a program may do. `command`: as every command, no UNIX sockets, no namespaces of its own, bounded time on the processor. `graphical`,
- * for browsers and displays: UNIX sockets, namespaces for a sandbox of its own, 4,096 open files, at least 512 processes and threads and
- * 1 GiB of memory more than the workspace has, and no bound on its time.
+ * for browsers and displays: UNIX sockets, namespaces for a sandbox of its own, 4,096 open files, 1,024 processes and threads and 1 GiB of
+ * memory beside those of the workspace, and no bound on its time.
  */
 export type ProgramProfile = 'command' | 'graphical'
 

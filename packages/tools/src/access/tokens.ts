@@ -10,6 +10,8 @@ const longestToken = 4_096
 /** Scope for opening leases and calling tools without one. A rollout's token never has it. */
 export const leasesScope = 'leases'
 
+/** Scope of a lease whose commands reach the web. */
+export const netScope = 'net'
 /** Scope for watching the desktop of a lease. */
 export const watchScope = 'desktop'
 /** Scope for using its keyboard and mouse. A rollout's token never has it. */

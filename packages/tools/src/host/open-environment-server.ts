@@ -21,7 +21,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { connectionClaims } from '../access/connection-token.ts'
 import { readSigningKey } from '../access/signing-key.ts'
-import { createTokens, invalidToken, leasesScope, longestLeaseMs, watchScope } from '../access/tokens.ts'
+import { createTokens, invalidToken, leasesScope, longestLeaseMs, netScope, watchScope } from '../access/tokens.ts'
 import { type DesktopViewer, openDesktopViewer } from '../desktop/desktop-viewer.ts'
 import type { Authority } from '../egress/authority.ts'
 import { openEgress } from '../egress/open-egress.ts'
@@ -209,7 +209,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
       const { id, rollout, attempt, hasDesktop } = lease
       lease.use()()
       const families = scopesOf(lease.servers && offer.resolve(lease.servers))
-      const scopes = [...families, ...(lease.net ? ['net'] : []), ...(hasDesktop ? [watchScope] : [])]
+      const scopes = [...families, ...(lease.net ? [netScope] : []), ...(hasDesktop ? [watchScope] : [])]
       const token = await tokens.mint({ subject: `${rollout}.${attempt}`, id, scopes, lifetimeMs: leaseTtlMs })
       const { tier, notices } = sandbox
       return { version: 1, id, url, token, tier, notices: [...notices], expiresAt: lease.expiresAt, ...pageOf(lease) }

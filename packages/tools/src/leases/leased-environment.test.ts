@@ -5,6 +5,7 @@ import type { Environment, LeaseTask } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openTestServer, type TestServer } from '../testing/open-test-server.ts'
+import { openStandIn } from '../testing/stand-in.ts'
 
 const never = new AbortController().signal
 let folder = ''
@@ -85,6 +86,13 @@ describe('an environment on an environment server', () => {
       message: expect.stringContaining('Port 3128 cannot be opened in memory'),
     })
     expect(server.sandbox.open).toEqual([])
+    const other = await openStandIn(() => ({ status: 404, body: 'no such path' }))
+    const without = leaseOf('b').tools({ agent, mcpConfig: { mcpServers: { other: { url: `${other.url}/mcp`, net: true } } } }, never)
+    await expect(without).rejects.toMatchObject({
+      code: 'ENVIRONMENT_START_FAILED',
+      message: expect.stringContaining('it leases no workspace and so no way to the web: status 404 no such path'),
+    })
+    await other.close()
   })
 
   it('shares nothing with another run whose rollouts have the same names', async () => {
