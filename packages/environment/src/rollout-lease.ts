@@ -47,8 +47,8 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     directory ??= pool.makeDirectory()
     return directory
   }
-  /** Leases on environment servers, by address and what they have beside files; `null` for a server that leases nothing. */
-  const remotes = new Map<string, Promise<RemoteLease | null>>()
+  /** Leases on environment servers by address, with the entry that asked first; `null` for a server that leases nothing. */
+  const remotes = new Map<string, { readonly first: HttpDefinition; readonly lease: Promise<RemoteLease | null> }>()
   const leaseRemotely = (definition: ServerDefinition, signal: AbortSignal): Promise<RemoteLease | null> => {
     // Only a server that mounts others by this header can be an environment server.
     if (definition.kind !== 'streamable-http') return Promise.resolve(null)
@@ -59,10 +59,13 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
       if (lease) onSandbox(lease.sandbox)
       return lease
     }
-    const key = JSON.stringify([url.href, desktop, net])
-    const remote = remotes.get(key) ?? open()
-    remotes.set(key, remote)
-    return remote
+    const remote = remotes.get(url.href) ?? { first: definition, lease: open() }
+    remotes.set(url.href, remote)
+    const { first } = remote
+    if (first.desktop === desktop && first.net === net) return remote.lease
+    const names = `"${first.name}" and "${definition.name}"`
+    const message = `The MCP servers ${names} of one rollout are at ${url.href}, which leases it one workspace; give both the same "desktop" and "net".`
+    return Promise.reject(new TrainError('CONFIG_INVALID', message))
   }
   const openAlone = async (definition: ServerDefinition, agent: string, signal: AbortSignal) => {
     const remote = await leaseRemotely(definition, signal)
@@ -147,7 +150,9 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
   const collect = async (patterns: readonly string[], signal: AbortSignal) => {
     await endServers()
     lost.signal.throwIfAborted()
-    const leases = (await Promise.all([...remotes.values()].map((remote) => remote.catch(() => null)))).filter((lease) => lease !== null)
+    const leases = (await Promise.all(Array.from(remotes.values(), ({ lease }) => lease.catch(() => null)))).filter(
+      (lease) => lease !== null,
+    )
     const parts = await Promise.all([
       ...(directory === null ? [] : [collectFolder(directory, patterns)]),
       ...leases.map((lease) => lease.collect(patterns, signal)),
@@ -156,7 +161,7 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
   }
   const close = async () => {
     await endServers()
-    await Promise.all([...remotes.values()].map(async (remote) => (await remote.catch(() => null))?.close()))
+    await Promise.all(Array.from(remotes.values(), async ({ lease }) => (await lease.catch(() => null))?.close()))
     if (directory !== null) await rm(directory, { recursive: true, force: true, maxRetries: 3 })
     onClose()
   }

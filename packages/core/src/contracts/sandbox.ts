@@ -106,8 +106,8 @@ export interface Program {
 
 /**
  * What a program may do. `command`: as every command, no UNIX sockets, no namespaces of its own, bounded time on the processor. `graphical`,
- * for browsers and displays: UNIX sockets, namespaces for a sandbox of its own, 4,096 open files, 1,024 processes and threads and 1 GiB of
- * memory beside those of the workspace, and no bound on its time.
+ * for browsers and displays: UNIX sockets, namespaces for a sandbox of its own, 4,096 open files, no bound on its time, a home
+ * of its own that no command sees, and for all of them together 1,024 processes and threads and 1 GiB of memory beside those of the workspace.
  */
 export type ProgramProfile = 'command' | 'graphical'
 

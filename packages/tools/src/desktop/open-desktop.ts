@@ -57,7 +57,7 @@ export async function openDesktop(workspace: Workspace, signal: AbortSignal): Pr
     signal.throwIfAborted()
     throw deadline.aborted ? failure(`its X server did not answer in ${startMs / 1_000} s`) : cause
   })
-  await workspace.program({ command: ['openbox'], profile: 'graphical', env: { DISPLAY: display, HOME: '/tmp' } }, signal)
+  await workspace.program({ command: ['openbox'], profile: 'graphical', env: { DISPLAY: display } }, signal)
   const connect = (signal: AbortSignal) => server.connect(socket, signal)
   let last = ''
   return {

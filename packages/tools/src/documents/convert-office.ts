@@ -1,4 +1,4 @@
-import { ToolError } from '@aworld-train/core'
+import { createSlots, type Slots, ToolError, type Workspace } from '@aworld-train/core'
 import { inTemporaryFolder } from '../temporary-folder.ts'
 import type { ServerToolContext } from '../tool-server.ts'
 import { type FileKind, fileKind, type OfficeFormat } from './file-kind.ts'
@@ -9,6 +9,9 @@ const programs: Readonly<Record<OfficeFormat, { readonly reads: readonly FileKin
   xlsx: { reads: ['xls', 'ods'], package: 'libreoffice-calc-nogui' },
   pptx: { reads: ['ppt', 'odp'], package: 'libreoffice-impress-nogui' },
 }
+
+/** One conversion at a time in each workspace. */
+const turns = new WeakMap<Workspace, Slots>()
 
 /** A busy machine takes ten times what a conversion takes by itself. */
 const timeoutMs = 120_000
@@ -28,15 +31,18 @@ export async function toOfficeFormat(file: string, bytes: Buffer, format: Office
     throw new ToolError(
       `${file} is in the format .${kind}, which LibreOffice reads. That does not run in the tier "simulated"; their operator starts the environment on Linux with bubblewrap and LibreOffice (apt-get install bubblewrap ${name}).`,
     )
+  const turn = turns.get(workspace) ?? createSlots(1)
+  turns.set(workspace, turn)
+  await turn.take(signal)
   return await inTemporaryFolder(context, async (folder) => {
     const source = `${folder}/document.${kind}`
     await workspace.put(source, bytes, signal)
     const deadline = AbortSignal.timeout(timeoutMs)
-    // One at a time in a workspace, because each takes some 300 MB, and after all other work of the machine.
-    const waiting = ['flock', '/tmp/.libreoffice', 'nice', '-n', '10'] as const
-    const converting = [`-env:UserInstallation=file://${folder}/profile`, '--headless', '--norestore', '--convert-to', format]
+    // Each takes some 300 MB, and comes after all other work of the machine.
+    const late = ['nice', '-n', '10'] as const
+    const converting = ['-env:UserInstallation=file:///dev/shm/profile', '--headless', '--norestore', '--convert-to', format]
     const program = await workspace.program(
-      { command: [...waiting, 'soffice', ...converting, '--outdir', `${folder}/converted`, source], profile: 'graphical' },
+      { command: [...late, 'soffice', ...converting, '--outdir', `${folder}/converted`, source], profile: 'graphical' },
       AbortSignal.any([signal, deadline]),
     )
     program.stdout.resume()
@@ -55,5 +61,5 @@ export async function toOfficeFormat(file: string, bytes: Buffer, format: Office
         `LibreOffice could not convert ${file}: it is damaged, protected by a password, or its operator lacks the package ${name}. Try another copy.`,
       )
     }
-  })
+  }).finally(() => turn.give())
 }

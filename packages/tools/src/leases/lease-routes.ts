@@ -162,7 +162,14 @@ export function createLeaseRoutes({
   async function copy(request: IncomingMessage, response: ServerResponse, id: string): Promise<void> {
     const lease = find(id)
     const copying = await readJson(request, response, 'LeaseCopy', LeaseCopy)
-    const opened = await inWorkspace(lease, () => leases.copy(lease, copying))
+    const release = lease.use()
+    // An end of the copy is no end of this lease, so that it is not worked with as elsewhere.
+    const opened = await lease
+      .work(() => leases.copy(lease, copying))
+      .catch((cause: unknown) => {
+        throw cause instanceof ToolError ? invalid(cause.message) : cause
+      })
+      .finally(release)
     const answer = await toAnswer(opened)
     sendJson(response, 200, { ...answer, notCopied: [...notCopied(answer.tier)] } satisfies LeaseCopyAnswer)
   }

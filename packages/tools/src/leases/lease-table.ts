@@ -108,10 +108,14 @@ export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
     const key = rolloutKey(rollout)
     const ending = older?.end(lost(`Attempt ${attempt} of rollout "${rollout}" has begun; attempt ${older.attempt} is over.`))
     const lease = add(key, text, origin, limits)
-    try {
+    const makeReady = async () => {
       await ending
-      const ready = lease.workspace().then(() => fill(lease))
-      byKey.get(key)!.ready = ready
+      await lease.workspace()
+      await fill(lease)
+    }
+    const ready = makeReady()
+    byKey.get(key)!.ready = ready
+    try {
       await ready
       return lease
     } catch (cause) {
@@ -137,7 +141,6 @@ export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
     }
     if (lease.ended) throw lease.ended
     lease.use()()
-    await lease.workspace()
     await current.ready
     return lease
   }

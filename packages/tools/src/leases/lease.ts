@@ -111,8 +111,14 @@ export function createLease(options: LeaseOptions): Lease {
   async function openShell(session: string): Promise<Shell> {
     const shell = await (await workspace()).shell(ending.signal)
     const script = scriptOf(session)
-    if (script !== null) await shell.execute(script, beginMs, ending.signal)
-    return shell
+    if (script === null) return shell
+    try {
+      await shell.execute(script, beginMs, ending.signal)
+      return shell
+    } catch (error) {
+      await shell.close().catch(onError)
+      throw error
+    }
   }
 
   function workspace(): Promise<Workspace> {

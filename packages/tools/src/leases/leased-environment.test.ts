@@ -95,6 +95,18 @@ describe('an environment on an environment server', () => {
     await other.close()
   })
 
+  it('has one workspace at an address, which is the same for all entries', async () => {
+    const { agent, mcpConfig } = selection()
+    const entry = mcpConfig.mcpServers['aworld-mcp']
+    const both = { mcpServers: { first: entry, second: { ...entry, desktop: true } } }
+    await expect(leaseOf('a').tools({ agent, mcpConfig: both }, never)).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      message: expect.stringMatching(
+        /^The MCP servers "first" and "second" of one rollout are at .* give both the same "desktop" and "net"\.$/,
+      ),
+    })
+  })
+
   it('shares nothing with another run whose rollouts have the same names', async () => {
     const another = createEnvironment()
     await append(leaseOf('a'), '1')

@@ -55,6 +55,17 @@ export const devices = devicesWith('--size', String(sharedMemoryBytes), '--tmpfs
 /** Devices of a command's jail in a room. All of them share the room's /dev/shm, so that many cannot hold more than one. */
 export const roomDevices = devicesWith('--bind', '/dev/shm', '/dev/shm')
 
+/** Home and temporary files of a graphical program. */
+export const privateFolder = '/dev/shm'
+/** Size of that folder, which holds the profile of a browser and what it downloads. */
+const privateBytes = 256 * 1024 * 1024
+
+/**
+ * Devices of a graphical program's jail in a room, with a folder of its own. No command of the workspace reads there, where a password may
+ * be, or lays anything that the program would load.
+ */
+export const graphicalDevices = devicesWith('--size', String(privateBytes), '--tmpfs', privateFolder)
+
 /** The machine's programs and libraries, and Node if the jail's user can read it. */
 export function systemFolders(nodeBinary: string | undefined): string[] {
   return [

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ProgramProfile, ToolError } from '@aworld-train/core'
-import { confinement, devices, jailEnvironment, ownUser, roomDevices } from './arguments.ts'
+import { confinement, graphicalDevices, jailEnvironment, ownUser, roomDevices } from './arguments.ts'
 import type { Fifos } from './fifos.ts'
 import { childrenOf, endTree, signalTo } from './processes.ts'
 import type { Room } from './room.ts'
@@ -59,8 +59,7 @@ const jailArguments = (profile: ProgramProfile, readOnly: boolean) =>
     [readOnly ? '--ro-bind' : '--bind', '/workspace', '/workspace'],
     ['--bind', '/tmp', '/tmp'],
     ['--proc', '/proc'],
-    // What a browser or a display keeps there, such as a password, is for none of the workspace's commands.
-    profile === 'graphical' ? devices : roomDevices,
+    profile === 'graphical' ? graphicalDevices : roomDevices,
     ['--chdir', '/workspace'],
     ['--', 'bash', '--norc', '--noprofile'],
   ].flat()

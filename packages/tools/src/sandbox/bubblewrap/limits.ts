@@ -13,10 +13,10 @@ export const defaultLimits: WorkspaceLimits = {
 /** Most files that a process may have open. */
 const openFiles: Readonly<Record<ProgramProfile, number>> = { command: 512, graphical: 4_096 }
 
-/** Processes and threads that a program of the profile `graphical` may have. A page of Chromium takes some sixty. */
+/** Processes and threads that all programs of the profile `graphical` may have. A page of Chromium takes some sixty. */
 export const graphicalProcesses = 1_024
 
-/** Memory that a program of the profile `graphical` may take beside that of the workspace. An empty page of Chromium takes some 360 MB. */
+/** Memory that all programs of the profile `graphical` may take beside that of the workspace. An empty page of Chromium takes some 360 MB. */
 export const graphicalMemoryBytes = 1024 * MiB
 
 /** Node makes this much of its address space writable for code, most of which it never touches. */

@@ -14,6 +14,7 @@ import {
   type Workspace,
 } from '@aworld-train/core'
 import { BoundedOutput } from '../bounded-output.ts'
+import { privateFolder } from './arguments.ts'
 import { openBashShell } from './bash-shell.ts'
 import { collectFiles, packAllScript, type RunScript, unpackAllScript, unpackFiles } from './collected-files.ts'
 import { connectInto } from './connect-into.ts'
@@ -92,13 +93,14 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     ? undefined
     : createMemoryWatch({
         processes,
-        limitBytes: () => limits.memoryBytes + graphicalPrograms * graphicalMemoryBytes,
+        limitBytes: () => limits.memoryBytes + (isGraphical ? graphicalMemoryBytes : 0),
         hasBackground,
         network: room.pid,
       })
   const watched = <Value>(work: Promise<Value>) => watch?.during(work) ?? work
   let programs = 0
-  let graphicalPrograms = 0
+  /** Whether a graphical program was ever started. */
+  let isGraphical = false
   let closing: Promise<void> | undefined
   let dead = false
   let fault: unknown
@@ -312,14 +314,14 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
 
   /** Makes room for a program in the limits of the group, and returns what takes it away again. */
   function admit(profile: ProgramProfile): () => void {
-    const isGraphical = profile === 'graphical'
-    const [processes, memoryBytes] = isGraphical ? [graphicalProcesses, graphicalMemoryBytes] : [limits.processes, 0]
-    room.cgroup.allow({ processes, memoryBytes })
-    if (isGraphical) graphicalPrograms++
-    return () => {
-      if (isGraphical) graphicalPrograms--
-      if (!closing) room.cgroup.allow({ processes: -processes, memoryBytes: -memoryBytes })
+    if (profile === 'command') {
+      room.cgroup.allow({ processes: limits.processes })
+      return () => leave(limits.processes)
     }
+    // All graphical programs share what the first one brings. It stays, because the kernel lowers no limit below what is in use.
+    if (!isGraphical) room.cgroup.allow({ processes: graphicalProcesses, memoryBytes: graphicalMemoryBytes })
+    isGraphical = true
+    return () => {}
   }
 
   async function startProgram({ command, profile, env = {} }: LongProgram, signal: AbortSignal): Promise<RunningProgram> {
@@ -339,7 +341,8 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       return signal ? 128 + constants.signals[signal] : exitCode
     })
     void watched(ended)
-    jail.stdin.write(`ulimit -u ${most}; ${exported({ ...variables, ...env })}exec ${command.map(quoted).join(' ')}\n`)
+    const own: Readonly<Record<string, string>> = profile === 'graphical' ? { HOME: privateFolder, TMPDIR: privateFolder } : {}
+    jail.stdin.write(`ulimit -u ${most}; ${exported({ ...variables, ...own, ...env })}exec ${command.map(quoted).join(' ')}\n`)
     const close = async () => {
       await jail.kill()
       await ended
@@ -347,6 +350,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     const onAbort = () => void close()
     signal.addEventListener('abort', onAbort, { once: true })
     void ended.then(() => signal.removeEventListener('abort', onAbort))
+    if (signal.aborted) onAbort()
     if (!(await jail.stands)) throw startFailure(jail.errors())
     const connect = (name: string, signal: AbortSignal) => connectInto(jail.firstProcess(), name, signal)
     return { stdin: jail.stdin, stdout: jail.output, errors: jail.errors, ended, connect, close }

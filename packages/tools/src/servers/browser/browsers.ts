@@ -7,6 +7,8 @@ import { LeaseBrowser } from './lease-browser.ts'
 const MiB = 2 ** 20
 /** Memory that a browser is reckoned with. One with an empty page takes 170 MB, and one of Debian's full Chromium 360 MB. */
 const browserBytes = 512 * MiB
+/** Memory of what joins a workspace to a browser elsewhere. */
+const remoteBytes = 128 * MiB
 /** Memory of the machine that is left to everything else. */
 const otherBytes = 1024 * MiB
 /** How long a call waits for another lease's browser to end. */
@@ -27,6 +29,8 @@ export class Browsers {
   readonly #places: Slots
 
   readonly #tier: SandboxTier
+  /** Memory that each is reckoned with. */
+  readonly #bytes: number
   readonly #remote: string | null
 
   constructor({
@@ -36,7 +40,8 @@ export class Browsers {
   }: BrowsersOptions) {
     this.#tier = tier
     this.#remote = remote
-    this.#places = createSlots(Math.max(1, Math.floor(memoryBytes / browserBytes)))
+    this.#bytes = remote === null ? browserBytes : remoteBytes
+    this.#places = createSlots(Math.max(1, Math.floor(memoryBytes / this.#bytes)))
   }
 
   /** What the machine lacks for browsers, each with its remedy. */
@@ -62,7 +67,7 @@ export class Browsers {
       signal.throwIfAborted()
       throw this.#refusal()
     }
-    if (availableMemory() >= browserBytes) return () => this.#places.give()
+    if (availableMemory() >= this.#bytes) return () => this.#places.give()
     this.#places.give()
     throw this.#refusal()
   }

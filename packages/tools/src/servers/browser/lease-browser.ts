@@ -96,10 +96,10 @@ export class LeaseBrowser {
     }
     const program = await choose()
       .then(({ browser, env }) => {
-        // No command of the workspace reads this folder, which is of this program alone: the file has the password of the proxy.
-        const script = 'printf %s "$0" > /dev/shm/browser.json; exec node "$1" --config /dev/shm/browser.json'
-        const command = ['bash', '-c', script, browserConfig(browser), browserProgram] as const
-        return workspace.program({ command, profile: 'graphical', env: { HOME: '/tmp', ...env } }, ending.signal)
+        // The configuration has the password of the proxy, so it is in no argument and no file.
+        const script = 'exec env -u CONFIGURATION node "$0" --config <(printf %s "$CONFIGURATION")'
+        const variables = { ...env, CONFIGURATION: browserConfig(browser) }
+        return workspace.program({ command: ['bash', '-c', script, browserProgram], profile: 'graphical', env: variables }, ending.signal)
       })
       .catch((error: unknown) => {
         dismiss()
@@ -123,9 +123,9 @@ export class LeaseBrowser {
 
   /** Joins a port of the workspace to a browser elsewhere, until `until` aborts. */
   async #join(address: string, signal: AbortSignal, until: AbortSignal): Promise<object> {
-    const serve = await joinRemoteBrowser(address, signal)
+    const { path, serve } = await joinRemoteBrowser(address, signal)
     await this.#options.workspace.listen(remotePort, serve, until)
-    return { cdpEndpoint: `ws://127.0.0.1:${remotePort}/` }
+    return { cdpEndpoint: `ws://127.0.0.1:${remotePort}${path}` }
   }
 
   #forget(browser: OpenBrowser): void {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
@@ -30,17 +31,25 @@ async function endpointOf(address: string, signal: AbortSignal): Promise<URL> {
   }
 }
 
+export interface RemoteBrowser {
+  /** The path that connections have to ask for. Whoever does not know it, such as a command of the workspace, is not joined. */
+  readonly path: string
+  readonly serve: (connection: Socket) => void
+}
+
 /**
- * Returns what serves connections of a workspace by joining their WebSockets to a browser elsewhere. Its address, which may hold a key,
- * stays here. Rejects with a ToolError if the browser does not answer.
+ * Serves connections of a workspace by joining their WebSockets to a browser elsewhere. Its address, which may hold a key, stays here.
+ * Rejects with a ToolError if the browser does not answer.
  */
-export async function joinRemoteBrowser(address: string, signal: AbortSignal): Promise<(connection: Socket) => void> {
+export async function joinRemoteBrowser(address: string, signal: AbortSignal): Promise<RemoteBrowser> {
+  const path = `/${randomBytes(24).toString('hex')}`
   const endpoint = await endpointOf(address, signal)
   const isSecure = endpoint.protocol === 'wss:'
   const target = new URL(endpoint)
   target.protocol = isSecure ? 'https:' : 'http:'
   const server = createServer((_, response) => void response.writeHead(404).end())
-  server.on('upgrade', ({ headers }: IncomingMessage, socket: Duplex, head: Buffer) => {
+  server.on('upgrade', ({ headers, url }: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (url !== path) return void socket.destroy()
     const onward = (isSecure ? httpsRequest : httpRequest)(target, { headers: { ...headers, host: target.host } })
     const end = () => void socket.destroy()
     socket.on('error', () => {}).once('close', () => onward.destroy())
@@ -56,5 +65,5 @@ export async function joinRemoteBrowser(address: string, signal: AbortSignal): P
     })
     onward.end()
   })
-  return (connection) => void server.emit('connection', connection)
+  return { path, serve: (connection) => void server.emit('connection', connection) }
 }
