@@ -126,15 +126,15 @@ export const environmentRows: readonly ParityRow[] = [
   },
   ...documentedServers.split(',').map((name): ParityRow => {
     const server = toolServers.find((each) => each.name === (serverAliases[name] ?? name))
-    const isHere = server !== undefined && server.tools.length > 0
+    const tools = server?.tools ?? []
     return {
       theirs: `tool server \`${name}\``,
-      ours: isHere
-        ? `the same name in \`aworld-train env start\`: ${server.tools.map((tool) => `\`${tool.name}\``).join(', ')}`
-        : "used from AWorld's container or the hosted environment",
-      status: isHere ? 'works' : 'later',
-      ...(!isHere && { note: 'Our environment lists it without tools.' }),
-      check: () => assert(getAgentToolEnvAndServers({ variables: {} }).servers.includes(name) && server !== undefined),
+      ours: `the same name in \`aworld-train env start\`: ${tools.map((tool) => `\`${tool.name}\``).join(', ')}`,
+      status: 'works',
+      check() {
+        assert(getAgentToolEnvAndServers({ variables: {} }).servers.includes(name))
+        assert(tools.length > 0, `The environment has no tools of ${name}`)
+      },
     }
   }),
 ]

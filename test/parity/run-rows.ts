@@ -191,8 +191,8 @@ export const commandRows: readonly ParityRow[] = [
   {
     theirs: '`sh run-local.sh` (MCP on port 8000, VNC on port 5901)',
     ours: '`sh env/run-local.sh` (MCP on port 8000, VNC on port 5901)',
-    status: 'works',
-    note: "Each rollout has a desktop of its own, where its environment has `desktop: true`. AWorld's own container works as it is, too.",
+    status: 'differs',
+    note: 'Port 5901 answers once a rollout has a desktop (`desktop: true`), one for each.',
     check: ({ folder }) => printsConnection('run-local.sh', folder),
   },
   {
