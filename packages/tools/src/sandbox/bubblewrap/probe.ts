@@ -35,7 +35,7 @@ const remedies: readonly (readonly [symptom: RegExp, remedy: string])[] = [
   ],
   [
     /namespace|uid map|Operation not permitted|Permission denied/i,
-    'This system lets programs make no user namespaces. On a machine: sysctl -w kernel.unprivileged_userns_clone=1 (Debian), or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu). In a container: start it with --security-opt seccomp=unconfined, or a profile that allows them.',
+    'This system lets programs make no user namespaces. On a machine: sysctl -w kernel.unprivileged_userns_clone=1 (Debian), or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu). In a container: start it with --security-opt seccomp=PROFILE, where PROFILE is env/seccomp.json of the repository of aworld-train, or another that allows them.',
   ],
 ]
 
