@@ -4,12 +4,18 @@
  */
 export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   environment: {
-    'packages/tools/src/servers/': 4,
+    'examples/desk-research/': 1,
+    'packages/tools/src/servers/': 8,
+    'test/environment/browser-bad-input.test.ts': 5,
+    'test/environment/browser-elsewhere.test.ts': 0.5,
     'test/environment/conformance.test.ts': 1,
     'test/environment/damaged-documents.test.ts': 2,
-    'test/environment/differential.test.ts': 1,
+    'test/environment/desktop.test.ts': 1,
+    'test/environment/differential.test.ts': 1.5,
+    'test/environment/fair-calls.test.ts': 2,
     'test/environment/forged-tokens.test.ts': 1,
-    'test/environment/plain-user.test.ts': 5,
+    'test/environment/office-documents.test.ts': 1.5,
+    'test/environment/plain-user.test.ts': 9,
     'test/environment/terminal-example.test.ts': 5,
   },
   executors: {

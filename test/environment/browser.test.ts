@@ -39,7 +39,7 @@ async function openSite() {
     if (url.pathname === '/data') return json({ visits })
     const script = `fetch('/data').then((answer) => answer.json()).then(({ visits }) => { document.querySelector('p').textContent = 'Data ' + visits })`
     return html(
-      `<title>Shop</title><h1>Visit ${visits}</h1><p></p><form method="post"><button>Buy</button></form><script>${script}</script>`,
+      `<title>Shop</title><h1>Visit ${visits}</h1><p>Wait</p><form method="post"><button>Buy</button></form><script>${script}</script>`,
     )
   })
   return { site, visits: () => visits }
@@ -104,6 +104,17 @@ test('pages of the web come through the recording, and again with the network cu
   await site.close()
   expect(await browse('replay')).toEqual(first)
   await rm(directory, { recursive: true })
+})
+
+test('a command plants nothing that the browser beside it would run', { timeout }, async () => {
+  await desks.with('planter', { 'index.html': '<h1>Figs</h1>' }, async ({ call, run }) => {
+    const code = `require('fs').writeFileSync('/workspace/planted', require('fs').readdirSync('/dev/shm').join())`
+    for (const folder of ['/tmp', '/workspace', '$HOME', '/dev/shm'])
+      await run(`mkdir -p ${folder}/.node_modules/bufferutil && echo "${code}" > ${folder}/.node_modules/bufferutil/index.js`)
+    expect(await call('browser_navigate', home)).toContain('127.0.0.1:8000')
+    expect(await run('cat planted; ls /dev/shm')).not.toMatch(/browser|profile|config/i)
+    expect(await run('ls planted')).toContain('No such file')
+  })
 })
 
 test('two leases browse at once, each with its own pages', { timeout }, async () => {
