@@ -1,7 +1,7 @@
 import { createDecipheriv, hash, timingSafeEqual } from 'node:crypto'
 import { fileKind } from './file-kind.ts'
-import { decodeEntities } from './markdown.ts'
 import { readWith, Unreadable } from './unreadable.ts'
+import { attribute, tags } from './xml-tags.ts'
 
 /** The streams of a file of Office Open XML with a password ([MS-OFFCRYPTO]). */
 interface EncryptedFile {
@@ -9,7 +9,7 @@ interface EncryptedFile {
   readonly contents: Buffer
 }
 
-interface Opened {
+interface EncryptedContents {
   readonly size: number
   /** Contents after their size, encrypted. */
   readonly encrypted: Buffer
@@ -25,10 +25,14 @@ async function decryptOffice(file: string, bytes: Buffer, password: string | nul
   if (password === null)
     throw new Unreadable(`${file} is protected by a password: pass that as \`password\`, or ask for a copy without one.`)
   const { info, contents } = await openContainer(file, bytes)
-  const opened = { size: Number(contents.readBigUInt64LE(0)), encrypted: contents.subarray(8) }
+  const encryptedContents = { size: Number(contents.readBigUInt64LE(0)), encrypted: contents.subarray(8) }
   const [major, minor] = [info.readUInt16LE(0), info.readUInt16LE(2)]
   const decrypted =
-    minor === 2 ? decryptStandard(info, opened, password) : major === 4 && minor === 4 ? decryptAgile(info, opened, password) : undefined
+    minor === 2
+      ? decryptStandard(info, encryptedContents, password)
+      : major === 4 && minor === 4
+        ? decryptAgile(info, encryptedContents, password)
+        : undefined
   if (decrypted === undefined)
     throw new Unreadable(`${file} is encrypted in a way that is not read here. Ask for a copy without a password.`)
   if (decrypted === null) throw new Unreadable(`The password does not open ${file}; pass the right one as \`password\`.`)
@@ -76,37 +80,31 @@ const blockKeys = { input: 'fea7d2763b4b9e79', value: 'd7aa0f6d3061344e', key: '
 const segmentBytes = 4_096
 
 /** Office 2010 and later: AES in segments, with what it needs as XML. */
-function decryptAgile(info: Buffer, { size, encrypted }: Opened, password: string): Buffer | null {
+function decryptAgile(info: Buffer, { size, encrypted }: EncryptedContents, password: string): Buffer | null {
   const xml = info.toString('utf8', 8)
-  const elements = (name: string) => attributesOf(new RegExp(`<(?:\\w+:)?${name}\\s[^>]*>`).exec(xml)?.[0] ?? '')
-  const [data, lock] = [elements('keyData'), elements('encryptedKey')]
-  const base64 = (attribute: string | undefined) => Buffer.from(attribute ?? '', 'base64')
-  const algorithm = (element: Attributes) => (element['hashAlgorithm'] ?? '').replace('-', '').toLowerCase()
-  const salt = base64(lock['saltValue'])
-  const secret = spin(algorithm(lock), salt, password, Number(lock['spinCount']))
-  const keyBytes = Number(lock['keyBits']) / 8
-  const unlock = (block: string, value: string | undefined) => {
+  const [[data = ''], [lock = '']] = [tags(xml, 'keyData'), tags(xml, 'encryptedKey')]
+  const base64 = (tag: string, name: string) => Buffer.from(attribute(tag, name), 'base64')
+  const algorithm = (tag: string) => attribute(tag, 'hashAlgorithm').replace('-', '').toLowerCase()
+  const salt = base64(lock, 'saltValue')
+  const secret = spin(algorithm(lock), salt, password, Number(attribute(lock, 'spinCount')))
+  const keyBytes = Number(attribute(lock, 'keyBits')) / 8
+  const unlock = (block: string, name: string) => {
     const key = hash(algorithm(lock), Buffer.concat([secret, Buffer.from(block, 'hex')]), 'buffer')
-    return decrypt('cbc', fit(key, keyBytes), fit(salt, 16), base64(value))
+    return decrypt('cbc', fit(key, keyBytes), fit(salt, 16), base64(lock, name))
   }
-  const input = unlock(blockKeys.input, lock['encryptedVerifierHashInput']).subarray(0, Number(lock['saltSize']))
-  const value = unlock(blockKeys.value, lock['encryptedVerifierHashValue']).subarray(0, Number(lock['hashSize']))
+  const input = unlock(blockKeys.input, 'encryptedVerifierHashInput').subarray(0, Number(attribute(lock, 'saltSize')))
+  const value = unlock(blockKeys.value, 'encryptedVerifierHashValue').subarray(0, Number(attribute(lock, 'hashSize')))
   if (!isSame(hash(algorithm(lock), input, 'buffer'), value)) return null
-  const key = unlock(blockKeys.key, lock['encryptedKeyValue']).subarray(0, keyBytes)
+  const key = unlock(blockKeys.key, 'encryptedKeyValue').subarray(0, keyBytes)
   const segments = Array.from({ length: Math.ceil(encrypted.length / segmentBytes) }, (_, index) => {
-    const iv = hash(algorithm(data), Buffer.concat([base64(data['saltValue']), uint32(index)]), 'buffer')
+    const iv = hash(algorithm(data), Buffer.concat([base64(data, 'saltValue'), uint32(index)]), 'buffer')
     return decrypt('cbc', key, fit(iv, 16), encrypted.subarray(index * segmentBytes, (index + 1) * segmentBytes))
   })
   return Buffer.concat(segments).subarray(0, size)
 }
 
-type Attributes = Readonly<Record<string, string>>
-
-const attributesOf = (tag: string): Attributes =>
-  Object.fromEntries(Array.from(tag.matchAll(/(\w+)="([^"]*)"/g), ([, name, value]) => [name!, decodeEntities(value!)]))
-
 /** Office 2007: AES without chaining, SHA-1. */
-function decryptStandard(info: Buffer, { size, encrypted }: Opened, password: string): Buffer | null {
+function decryptStandard(info: Buffer, { size, encrypted }: EncryptedContents, password: string): Buffer | null {
   const headerBytes = info.readUInt32LE(8)
   const keyBytes = info.readUInt32LE(12 + 16) / 8
   const verifier = info.subarray(12 + headerBytes)
