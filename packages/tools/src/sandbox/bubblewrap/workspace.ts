@@ -14,6 +14,7 @@ import {
   type Workspace,
 } from '@aworld-train/core'
 import { BoundedOutput } from '../bounded-output.ts'
+import { quote } from '../quote.ts'
 import { privateFolder } from './arguments.ts'
 import { openBashShell } from './bash-shell.ts'
 import { collectFiles, packAllScript, type RunScript, unpackAllScript, unpackFiles } from './collected-files.ts'
@@ -37,9 +38,6 @@ const fileTimeoutMs = 60_000
 const streamTimeoutMs = 330_000
 
 const isStream = (input: string | Uint8Array | ByteStream): input is ByteStream => typeof input === 'object' && 'chunks' in input
-
-/** Quotes a word of a script, whatever characters it has. */
-const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`
 
 /** Most bytes that wait for a program to read them. */
 const bufferedBytes = 2 ** 20
@@ -68,7 +66,7 @@ async function feed({ stdin, ended }: Jail, chunks: AsyncIterable<Uint8Array>): 
 /** Commands of bash that set variables for what follows. */
 const exported = (env: Readonly<Record<string, string>>) =>
   Object.entries(env)
-    .map(([name, value]) => `export ${name}=${quoted(value)}; `)
+    .map(([name, value]) => `export ${name}=${quote(value)}; `)
     .join('')
 
 export interface RoomWorkspace extends Workspace {
@@ -282,7 +280,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     signal: AbortSignal,
   ): Promise<Buffer> {
     const chunks: Buffer[] = []
-    const words = [toJailPath(path), ...args].map(quoted).join(' ')
+    const words = [toJailPath(path), ...args].map(quote).join(' ')
     const timeoutMs = isStream(input) ? streamTimeoutMs : fileTimeoutMs
     const { end, timedOut, errors } = await run(
       `{ set -- ${words}; ${script}; exit; }`,
@@ -342,7 +340,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     })
     void watched(ended)
     const own: Readonly<Record<string, string>> = profile === 'graphical' ? { HOME: privateFolder, TMPDIR: privateFolder } : {}
-    jail.stdin.write(`ulimit -u ${most}; ${exported({ ...variables, ...own, ...env })}exec ${command.map(quoted).join(' ')}\n`)
+    jail.stdin.write(`ulimit -u ${most}; ${exported({ ...variables, ...own, ...env })}exec ${command.map(quote).join(' ')}\n`)
     const close = async () => {
       await jail.kill()
       await ended
@@ -364,7 +362,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     async run({ command, stdin, timeoutMs, readOnly = false }: Program, signal): Promise<CommandResult> {
       if (command.some((word) => word.includes('\0'))) throw new ToolError('An argument cannot hold a NUL character.')
       const output = new BoundedOutput(limits.outputBytes)
-      const script = `ulimit -u ${limits.processes}; exec ${command.map(quoted).join(' ')} 2>&1 ${stdin === undefined ? '</dev/null' : ''}`
+      const script = `ulimit -u ${limits.processes}; exec ${command.map(quote).join(' ')} 2>&1 ${stdin === undefined ? '</dev/null' : ''}`
       const { end, timedOut } = await watched(
         run(script, stdin ?? '', timeoutMs, signal, (chunk) => output.add(chunk), { begin: () => start(readOnly) }),
       )

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import { type CommandContext, type CustomCommand, defineCommand, type ExecResult, latin1FromBytes } from 'just-bash'
-import { quote } from './quote.ts'
+import { quote } from '../quote.ts'
 
 type Context = CommandContext & { readonly origCommand?: (args: string[]) => Promise<ExecResult> }
 type Correction = (args: readonly string[], context: Context, original: (...args: string[]) => Promise<ExecResult>) => Promise<ExecResult>
