@@ -3,13 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
+import { freePort } from '../../test/support/process-group.ts'
 import { pythonEnvironment } from '../../test/support/python-environment.ts'
 import { processTree } from './process-tree.ts'
 
@@ -72,15 +72,6 @@ export async function startScript<Line>(name: string, args: readonly string[], c
     once(started.child, 'exit').then(() => Promise.reject(new Error(`${name} ended before it listened: ${started.errors()}`))),
   ])
   return { ...started, pid: started.child.pid!, lines, line: JSON.parse(line) as Line }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address ? address.port : 0
 }
 
 async function answersOn(port: number, path: string, seconds: number, failed: () => string): Promise<void> {

@@ -1,10 +1,10 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
 import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
+import { freePort } from '../support/process-group.ts'
 import { repository } from '../support/run-cli.ts'
 import { docker, type TestDocker } from './docker.ts'
 
@@ -47,14 +47,6 @@ export interface RunningContainer extends AsyncDisposable {
   log(): Promise<string>
   /** A field of its state, such as `.State.Running`. */
   inspect(field: string): Promise<string>
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 /** Runs the environment as `env/compose.yaml` does, with a signing key and keys in files, and waits until it serves. */

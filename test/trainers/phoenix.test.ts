@@ -1,23 +1,14 @@
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
+import { freePort } from '../support/process-group.ts'
 import { pythonEnvironment } from '../support/python-environment.ts'
 import { makeTinyModel } from '../support/tiny-model.ts'
 import { expectTree, type ReceivedSpan, trainTraced } from './otlp/traced-run.ts'
-
-/** A port that was free a moment ago: Phoenix takes none by itself. */
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 type Value = Readonly<Record<string, unknown>>
 interface PhoenixSpan {
