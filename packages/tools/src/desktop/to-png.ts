@@ -10,10 +10,11 @@ export async function toPng({ width, height, rows }: ScreenImage): Promise<Buffe
   header.writeUInt32BE(width, 0)
   header.writeUInt32BE(height, 4)
   const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
-  return Buffer.concat([signature, chunk('IHDR', header), chunk('IDAT', await compress(rows)), chunk('IEND', Buffer.alloc(0))])
+  return Buffer.concat([signature, pngChunk('IHDR', header), pngChunk('IDAT', await compress(rows)), pngChunk('IEND', Buffer.alloc(0))])
 }
 
-function chunk(name: string, data: Buffer): Buffer {
+/** A chunk of a PNG, with its length and its checksum. */
+export function pngChunk(name: string, data: Buffer): Buffer {
   const body = Buffer.concat([Buffer.from(name, 'latin1'), data])
   const framed = Buffer.alloc(body.length + 8)
   framed.writeUInt32BE(data.length, 0)
