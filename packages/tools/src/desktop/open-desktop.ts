@@ -6,8 +6,8 @@ import { readFrame } from './read-frame.ts'
 import { toPng } from './to-png.ts'
 import { passwordFile, passwordLength } from './vnc-password.ts'
 
-/** Programs, by the packages of Debian that have them. */
-const packages = 'tigervnc-standalone-server openbox'
+/** Debian's packages of its programs. */
+export const desktopPackages = ['tigervnc-standalone-server', 'openbox']
 
 const geometry = '1280x800'
 const socket = 'rfb'
@@ -49,7 +49,7 @@ export async function openDesktop(workspace: Workspace, signal: AbortSignal): Pr
     server.ended.then((exitCode) => {
       throw failure(
         exitCode === 127
-          ? `its programs are not installed; as root: apt-get install ${packages}`
+          ? `its programs are not installed; as root: apt-get install ${desktopPackages.join(' ')}`
           : server.errors() || `exit code ${exitCode}`,
       )
     }),

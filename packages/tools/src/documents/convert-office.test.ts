@@ -10,9 +10,9 @@ const workbook = (bookType: 'biff8' | 'ods') =>
 
 test('where no program of the machine runs, the error says what reads the document', async () => {
   await expect(readFile(csvServer, workbook('ods'), {}, 'a.ods')).rejects.toThrow(
-    '"a.ods" is in the format .ods, which LibreOffice reads. That does not run in the tier "simulated"; their operator starts the environment on Linux with bubblewrap and LibreOffice (apt-get install bubblewrap libreoffice-calc-nogui).',
+    'LibreOffice, which reads the format .ods of "a.ods", does not run in the tier "simulated"; the operator starts the environment on Linux with bubblewrap (apt-get install bubblewrap libreoffice-calc-nogui).',
   )
-  await expect(readFile(csvServer, workbook('biff8'))).rejects.toThrow('format .xls, which LibreOffice reads')
+  await expect(readFile(csvServer, workbook('biff8'))).rejects.toThrow('LibreOffice, which reads the format .xls of')
   await expect(readFile(docxServer, '{\\rtf1 words}')).rejects.toThrow('bubblewrap libreoffice-writer-nogui)')
 })
 

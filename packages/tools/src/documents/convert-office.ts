@@ -1,4 +1,5 @@
 import { createSlots, type Slots, ToolError, type Workspace } from '@aworld-train/core'
+import { needsPrograms } from '../sandbox/needs-programs.ts'
 import { inTemporaryFolder } from '../temporary-folder.ts'
 import type { ServerToolContext } from '../tool-server.ts'
 import { type FileKind, fileKind, type OfficeFormat } from './file-kind.ts'
@@ -27,10 +28,7 @@ export async function toOfficeFormat(file: string, bytes: Buffer, format: Office
   const { reads, package: name } = programs[format]
   if (!reads.includes(kind)) return bytes
   const { workspace, tier, signal } = context
-  if (tier === 'simulated')
-    throw new ToolError(
-      `${file} is in the format .${kind}, which LibreOffice reads. That does not run in the tier "simulated"; their operator starts the environment on Linux with bubblewrap and LibreOffice (apt-get install bubblewrap ${name}).`,
-    )
+  if (tier === 'simulated') throw new ToolError(needsPrograms(`LibreOffice, which reads the format .${kind} of ${file},`, [name]))
   const turn = turns.get(workspace) ?? createSlots(1)
   turns.set(workspace, turn)
   await turn.take(signal)

@@ -9,6 +9,8 @@ import {
   toTrainError,
   type WorkspaceLimits,
 } from '@aworld-train/core'
+import { desktopPackages } from '../desktop/open-desktop.ts'
+import { needsPrograms } from '../sandbox/needs-programs.ts'
 import { copyLease } from './copy-lease.ts'
 import { createLease, type Lease, type LeaseOptions, type OpenEgress } from './lease.ts'
 
@@ -150,10 +152,7 @@ export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
       const { rollout, attempt, task, servers, quota: limits = {}, desktop: hasDesktop = false, net = false } = request
       checkQuota(limits)
       if (hasDesktop && sandbox.tier !== 'bubblewrap')
-        throw new TrainError(
-          'LEASE_INVALID',
-          `A desktop has real programs, which do not run in the tier "${sandbox.tier}" of this server; ask without "desktop", or start the server on Linux with bubblewrap.`,
-        )
+        throw new TrainError('LEASE_INVALID', `${needsPrograms('A desktop', desktopPackages)} Without that, leave "desktop" out.`)
       if (net && !mayOpenNet)
         throw new TrainError(
           'LEASE_INVALID',

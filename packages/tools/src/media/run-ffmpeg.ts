@@ -1,5 +1,6 @@
 import { posix } from 'node:path'
 import { type CommandResult, ToolError } from '@aworld-train/core'
+import { needsPrograms } from '../sandbox/needs-programs.ts'
 import { temporaryFolder } from '../temporary-folder.ts'
 import type { ServerToolContext } from '../tool-server.ts'
 
@@ -33,10 +34,7 @@ export const openMedia = (path: string): string[] => [...opening, '-i', `file:${
  */
 export async function runFfmpeg(path: string, run: MediaRun, { workspace, tier, signal }: ServerToolContext): Promise<CommandResult> {
   const { program, timeoutMs } = run
-  if (tier === 'simulated')
-    throw new ToolError(
-      `Sound and video need ${program}, which does not run in the tier "simulated"; their operator starts the environment on Linux with bubblewrap and ffmpeg (apt-get install bubblewrap ffmpeg).`,
-    )
+  if (tier === 'simulated') throw new ToolError(needsPrograms(`${program}, which sound and video need,`, ['ffmpeg']))
   const command = ['nice', '-n', '10', program, '-v', 'error', ...run.arguments] as const
   const result = await workspace.run({ command, timeoutMs }, signal)
   const { exitCode, output, timedOut } = result

@@ -15,6 +15,7 @@ import {
   type WorkspaceFile,
   type WorkspaceLimits,
 } from '@aworld-train/core'
+import { needsPrograms } from '../needs-programs.ts'
 import type { CommandOutcome, PackedEntry, WorkspaceMessage, WorkspaceReply, WorkspaceRequest } from './messages.ts'
 import type { WorkspaceThreads } from './workspace-threads.ts'
 
@@ -60,11 +61,11 @@ export class SimulatedWorkspace implements Workspace {
   }
 
   async program({ command }: LongProgram): Promise<never> {
-    throw notSimulated(`${command[0]} does not run`)
+    throw new ToolError(needsPrograms(command[0]))
   }
 
   async listen(port: number): Promise<never> {
-    throw notSimulated(`Port ${port} cannot be opened`)
+    throw new ToolError(needsPrograms(`A program that uses port ${port}`))
   }
 
   async shell(signal: AbortSignal): Promise<Shell> {
@@ -186,11 +187,6 @@ export class SimulatedWorkspace implements Workspace {
     this.#onClose()
   }
 }
-
-const notSimulated = (what: string) =>
-  new ToolError(
-    `${what} in the tier "simulated", which runs no program of the machine; its operator starts the environment on Linux with bubblewrap (apt-get install bubblewrap).`,
-  )
 
 const died = (why: string, cause?: unknown) =>
   new TrainError('TOOL_SERVER_DIED', `The workspace of the rollout died: ${why}. Its files are lost.`, { cause })

@@ -135,6 +135,6 @@ if (isJailed) {
   test('in a simulation the server says what is missing', async () => {
     await expect(call('extract_audio_metadata', { [file_path]: wave(1) }, { file_path })).rejects.toMatchObject({
       name: 'ToolError',
-      message: expect.stringMatching(/^Sound and video need ffprobe, .* \(apt-get install bubblewrap ffmpeg\)\.$/),
+      message: expect.stringMatching(/^ffprobe, which sound and video need, does not run .* \(apt-get install bubblewrap ffmpeg\)\.$/),
     })
   })

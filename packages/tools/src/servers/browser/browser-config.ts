@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import { type SandboxTier, ToolError } from '@aworld-train/core'
 import type { Egress } from '../../egress/open-egress.ts'
+import { needsPrograms } from '../../sandbox/needs-programs.ts'
 
 /** Programs of Debian, the lighter one first. Those in `/usr/bin` are scripts that read files which no workspace has. */
 const wholeChromium = '/usr/lib/chromium/chromium'
@@ -13,8 +14,7 @@ const actionTimeoutMs = 10_000
 
 /** What a machine lacks for a browser, which may be a remote one, with the remedy as a sentence; null if nothing. */
 export function missingForBrowser(tier: SandboxTier, isRemote: boolean): string | null {
-  if (tier === 'simulated')
-    return 'A browser does not run in the tier "simulated"; start the environment on Linux with bubblewrap and Chromium: apt-get install bubblewrap chromium-headless-shell.'
+  if (tier === 'simulated') return needsPrograms('A browser', ['chromium-headless-shell'])
   if (!isRemote && findExecutable() === undefined) return 'Chromium is not installed; run: apt-get install chromium-headless-shell.'
   return null
 }

@@ -150,6 +150,6 @@ if (isJailed) {
     await context.workspace.put('video.mkv', wave(1), context.signal)
     await expect(call('extract_keyframes', { video_path: 'video.mkv', target_time: 0 }, context)).rejects.toMatchObject({
       name: 'ToolError',
-      message: expect.stringMatching(/^Sound and video need ffprobe, .* \(apt-get install bubblewrap ffmpeg\)\.$/),
+      message: expect.stringMatching(/^ffprobe, which sound and video need, does not run .* \(apt-get install bubblewrap ffmpeg\)\.$/),
     })
   })
