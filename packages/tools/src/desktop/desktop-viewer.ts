@@ -5,8 +5,8 @@ import { discardBody, type HttpLimits, isLoopback, openHttpServer, requestUrl, t
 import { type AuthInfo, OAuthError } from '@modelcontextprotocol/server'
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
 import { controlScope, invalidToken, leasesScope, type Tokens, watchScope } from '../access/tokens.ts'
+import { sendError, sendJson } from '../http-answer.ts'
 import type { Lease } from '../leases/lease.ts'
-import { sendError, sendJson } from '../leases/lease-routes.ts'
 import type { LeaseTable } from '../leases/lease-table.ts'
 import { readPageFile } from './page-files.ts'
 
