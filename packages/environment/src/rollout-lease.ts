@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import {
-  collectLimits,
+  checkCollectLimits,
   type EnvironmentLease,
   filesRefused,
   type LeasedSandbox,
@@ -190,8 +190,10 @@ function joined(parts: readonly (readonly WorkspaceFile[])[]): readonly Workspac
   const paths = files.map(({ path }) => path)
   const repeated = paths.find((path, index) => paths.indexOf(path) !== index)
   if (repeated !== undefined) throw filesRefused(`two workspaces of the rollout have a file ${JSON.stringify(repeated)}`)
-  if (files.length > collectLimits.files || files.reduce((sum, { bytes }) => sum + bytes.length, 0) > collectLimits.bytes)
-    throw filesRefused(`the workspaces of the rollout have more than ${collectLimits.files} files or ${collectLimits.bytes} bytes`)
+  checkCollectLimits(
+    files.map(({ bytes }) => ({ bytes: bytes.length })),
+    'what the workspaces of the rollout have together',
+  )
   return files
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Episode, RolloutRequest } from '@aworld-train/core'
 import type { AttemptResult } from './run-attempt.ts'
 
@@ -28,7 +28,7 @@ export function toEpisode(request: RolloutRequest, attempt: number, result: Atte
         path,
         executable,
         bytes: bytes.length,
-        sha256: createHash('sha256').update(bytes).digest('hex'),
+        sha256: hash('sha256', bytes),
       })),
     }),
     ...(filesRefused && { filesRefused }),

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,15 +6,13 @@ import type { EpisodeFile, WorkspaceFile } from '@aworld-train/core'
 import { corrupt, toStoreError } from './store-error.ts'
 import { syncDirectory } from './write-json-atomically.ts'
 
-const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
-
 /** Keeps the contents of files in the run at `path`, each once, under its hash. */
 export async function keepFiles(path: string, files: readonly WorkspaceFile[]): Promise<void> {
   if (files.length === 0) return
   const directory = join(path, 'files')
   try {
     await mkdir(directory, { recursive: true })
-    const byName = new Map(files.map(({ bytes }) => [sha256(bytes), bytes]))
+    const byName = new Map(files.map(({ bytes }) => [hash('sha256', bytes), bytes]))
     for (const [name, bytes] of byName) {
       const target = join(directory, name)
       if (existsSync(target)) continue
@@ -33,11 +31,11 @@ export async function keepFiles(path: string, files: readonly WorkspaceFile[]): 
 /** Reads the collected files of an episode of the run at `path`. Rejects with STORE_CORRUPT if one is missing or another than it was. */
 export async function readFiles(path: string, files: readonly EpisodeFile[]): Promise<WorkspaceFile[]> {
   return await Promise.all(
-    files.map(async ({ path: name, executable, sha256: hash }) => {
-      const bytes = await readFile(join(path, 'files', hash)).catch((error: unknown) => {
+    files.map(async ({ path: name, executable, sha256 }) => {
+      const bytes = await readFile(join(path, 'files', sha256)).catch((error: unknown) => {
         throw toStoreError(error, path)
       })
-      if (sha256(bytes) !== hash) throw corrupt(path, `the collected file ${JSON.stringify(name)} is another than it was`)
+      if (hash('sha256', bytes) !== sha256) throw corrupt(path, `the collected file ${JSON.stringify(name)} is another than it was`)
       return { path: name, executable, bytes }
     }),
   )

@@ -15,6 +15,13 @@ export interface FileEntry {
 export const filesRefused = (what: string): TrainError =>
   new TrainError('FILES_REFUSED', `No file of the workspace was collected: ${what}.`)
 
+/** Throws FILES_REFUSED for files that exceed `collectLimits`; `what` says which they are. */
+export function checkCollectLimits(files: readonly { readonly bytes: number }[], what: string): void {
+  if (files.length > collectLimits.files) throw filesRefused(`${what} is more than ${collectLimits.files} files`)
+  if (files.reduce((sum, { bytes }) => sum + bytes, 0) > collectLimits.bytes)
+    throw filesRefused(`${what} has more than ${collectLimits.bytes} bytes`)
+}
+
 /**
  * Chooses the files that fit one of the globs, ordered by path. Throws FILES_REFUSED if one is no regular file, if a link stands for a folder
  * that a pattern names, or if they exceed `collectLimits`.
@@ -25,7 +32,6 @@ export function chooseFiles(entries: Iterable<FileEntry>, patterns: readonly str
     return { pattern: whole, folder: staticFolder(whole) }
   })
   const chosen: FileEntry[] = []
-  let bytes = 0
   for (const entry of entries) {
     const { path, kind } = entry
     const isOnTheWay = matchers.some(({ folder }) => `${folder}/`.startsWith(`${path}/`))
@@ -35,11 +41,8 @@ export function chooseFiles(entries: Iterable<FileEntry>, patterns: readonly str
     if (kind === 'folder' || !(fits || (isOnTheWay && kind !== 'file'))) continue
     if (kind !== 'file') throw filesRefused(`${JSON.stringify(path)} is a ${kind}, and only regular files are`)
     chosen.push(entry)
-    bytes += entry.bytes
-    if (chosen.length > collectLimits.files) throw filesRefused(`more than ${collectLimits.files} files fit ${patterns.join(', ')}`)
-    if (bytes > collectLimits.bytes)
-      throw filesRefused(`the files that fit ${patterns.join(', ')} have more than ${collectLimits.bytes} bytes`)
   }
+  checkCollectLimits(chosen, `what fits ${patterns.join(', ')}`)
   return chosen.sort((one, other) => (one.path < other.path ? -1 : 1))
 }
 
