@@ -161,12 +161,11 @@ export async function openRemoteLease(
     const text = await response.text().catch((cause: unknown) => {
       throw lost(reasonOf(cause), cause)
     })
-    const answer = parsedJson(text)
-    const files = LeaseFiles.safeParse(answer)
+    const files = LeaseFiles.safeParse(parsedJson(text))
     if (response.ok && files.success) return files.data.files.map(fromCollectedFile)
-    const error = ErrorRecord.safeParse((answer as { readonly error?: unknown } | null)?.error)
-    if (error.data?.code === 'FILES_REFUSED') throw new TrainError('FILES_REFUSED', error.data.message)
-    throw lost(error.data?.message.replace(/\.$/, '') ?? `the server answered ${response.status}; check its version`)
+    const error = readError(text)
+    if (error?.code === 'FILES_REFUSED') throw new TrainError('FILES_REFUSED', error.message)
+    throw lost(error?.message.replace(/\.$/, '') ?? `the server answered ${response.status}; check its version`)
   }
 
   return {
@@ -194,14 +193,14 @@ function parsedJson(text: string): unknown {
   }
 }
 
+/** The error in the answer of an environment server; undefined in another answer. */
+function readError(text: string): ErrorRecord | undefined {
+  const answer = parsedJson(text)
+  return typeof answer === 'object' && answer !== null && 'error' in answer ? ErrorRecord.safeParse(answer.error).data : undefined
+}
+
 /** The message of an error record, or the status and the first words of another answer. */
 async function errorText(response: Awaited<ReturnType<typeof fetch>>): Promise<string> {
   const text = await response.text().catch(() => '')
-  try {
-    const { message } = (JSON.parse(text) as { error: { message: string } }).error
-    if (typeof message === 'string') return message.replace(/\.$/, '')
-  } catch {
-    // The answer is not one of an environment server.
-  }
-  return `status ${response.status} ${text.slice(0, 200)}`.trim()
+  return readError(text)?.message.replace(/\.$/, '') ?? `status ${response.status} ${text.slice(0, 200)}`.trim()
 }
