@@ -1,4 +1,4 @@
-import { constants } from 'node:fs'
+import { constants, type Stats } from 'node:fs'
 import { lstat, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { chooseFiles, errorMessage, type FileEntry, filesRefused, type WorkspaceFile } from '@aworld-train/core'
@@ -17,19 +17,17 @@ export async function collectFolder(directory: string, patterns: readonly string
   return await Promise.all(chooseFiles(entries, patterns).map((entry) => read(directory, entry)))
 }
 
+const kinds: readonly (readonly [FileEntry['kind'], (stat: Stats) => boolean])[] = [
+  ['file', (stat) => stat.isFile()],
+  ['folder', (stat) => stat.isDirectory()],
+  ['link', (stat) => stat.isSymbolicLink()],
+  ['pipe', (stat) => stat.isFIFO()],
+  ['socket', (stat) => stat.isSocket()],
+]
+
 async function toEntry(directory: string, name: string): Promise<FileEntry> {
   const stat = await lstat(join(directory, name))
-  const kind = stat.isFile()
-    ? 'file'
-    : stat.isDirectory()
-      ? 'folder'
-      : stat.isSymbolicLink()
-        ? 'link'
-        : stat.isFIFO()
-          ? 'pipe'
-          : stat.isSocket()
-            ? 'socket'
-            : 'device'
+  const [kind = 'device'] = kinds.find(([, isOf]) => isOf(stat)) ?? []
   return { path: name.replaceAll('\\', '/'), kind, bytes: stat.size, executable: (stat.mode & 0o100) !== 0 }
 }
 
