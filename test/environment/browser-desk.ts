@@ -1,11 +1,10 @@
-import { LeaseAnswer } from '@aworld-train/core'
 import { openSandbox } from '@aworld-train/tools/sandbox'
 import type { Client } from '@modelcontextprotocol/client'
 import { expect } from 'vitest'
 import type { EnvironmentServerOptions } from '../../packages/tools/src/host/open-environment-server.ts'
 import { browserFolders } from '../../packages/tools/src/servers/browser/browser-folders.ts'
 import { toolServers } from '../../packages/tools/src/table.ts'
-import { callTool, connectClient, leaseOpen, openTestServer, request } from '../../packages/tools/src/testing/open-test-server.ts'
+import { callTool, connectClient, openLease, openTestServer, request } from '../../packages/tools/src/testing/open-test-server.ts'
 import { unreapedBelowUs } from './processes.ts'
 
 /** A browser starts in two seconds. This allows for a machine under heavy load. */
@@ -35,7 +34,7 @@ export async function openDesks(options: Partial<EnvironmentServerOptions> = {})
   const server = await openTestServer({ sandbox, servers: toolServers, ...options })
   return {
     async with(rollout, pages, work) {
-      const { id, token } = LeaseAnswer.parse(await (await request(server, 'POST', '/v1/leases', { ...leaseOpen, rollout })).json())
+      const { id, token } = await openLease(server, { rollout })
       for (const [name, text] of Object.entries(pages))
         await request(server, 'PUT', `/v1/leases/${id}/files/site/${name}`, Buffer.from(text))
       const client = await connectClient(server.url, { token })

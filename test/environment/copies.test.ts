@@ -1,9 +1,9 @@
 // @module-tag quick
-import { LeaseAnswer, LeaseCopyAnswer } from '@aworld-train/core'
+import { LeaseCopyAnswer } from '@aworld-train/core'
 import { openSandbox } from '@aworld-train/tools/sandbox'
 import { expect, test } from 'vitest'
 import { describeCopies } from '../../packages/tools/src/testing/describe-copies.ts'
-import { callTool, connectClient, leaseOpen, openTestServer, request } from '../../packages/tools/src/testing/open-test-server.ts'
+import { callTool, connectClient, openLease, openTestServer, request } from '../../packages/tools/src/testing/open-test-server.ts'
 import { sleepersOf, sleepTime } from './processes.ts'
 
 const openJailed = () => openSandbox({ tier: 'bubblewrap' })
@@ -32,7 +32,7 @@ steps = [int(a) - int(b) for a, b in zip(d, d[1:]) if a != b]
 print(len(d), steps in ([], [1]))
 `
   try {
-    const source = LeaseAnswer.parse(await (await request(server, 'POST', '/v1/leases', { ...leaseOpen, rollout: 'source' })).json())
+    const source = await openLease(server, { rollout: 'source' })
     await run(
       source.token,
       'source.0.planner',
@@ -62,9 +62,7 @@ test('a workspace with a file that cannot be read, or without room for the state
   const sandbox = await openJailed()
   const server = await openTestServer({ sandbox })
   try {
-    const source = LeaseAnswer.parse(
-      await (await request(server, 'POST', '/v1/leases', { ...leaseOpen, rollout: 'source', quota: { diskBytes: 2 ** 20 } })).json(),
-    )
+    const source = await openLease(server, { rollout: 'source', quota: { diskBytes: 2 ** 20 } })
     const client = await connectClient(server.url, { token: source.token })
     await callTool(client, 'desk-server__execute', { command: 'echo 1 > secret; chmod 000 secret; mkfifo pipe' })
     const copy = () => request(server, 'POST', `/v1/leases/${source.id}/copies`, { version: 1, rollout: 'copy', attempt: 0 })

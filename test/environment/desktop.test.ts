@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { desktopFrameKey, LeaseAnswer, type Sandbox, ToolImage, type Workspace } from '@aworld-train/core'
+import { desktopFrameKey, type Sandbox, ToolImage, type Workspace } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import { defineTool, type EnvironmentServerOptions, type ToolServer, toolServers } from '@aworld-train/tools'
 import { openSandbox } from '@aworld-train/tools/sandbox'
@@ -22,6 +22,7 @@ import {
   callTool,
   connectClient,
   leaseOpen,
+  openLease,
   openTestServer,
   request,
   type TestServer,
@@ -93,8 +94,7 @@ afterAll(async () => {
 })
 
 async function open(rollout: string, on = server) {
-  const answer = await request(on, 'POST', '/v1/leases', { ...leaseOpen, rollout, desktop: true })
-  const lease = LeaseAnswer.parse(await answer.json())
+  const lease = await openLease(on, { rollout, desktop: true })
   const client = await connectClient(on.url, { token: lease.token })
   onTestFinished(() => client.close())
   const address = (path: string, query: Record<string, string>) => {

@@ -5,13 +5,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { LeaseAnswer } from '@aworld-train/core'
 import { type OutwardCassette, openOutward } from '@aworld-train/http'
 import { defineTool, type EnvironmentServer, openEnvironmentServer, type ToolServer, toolServers } from '@aworld-train/tools'
 import { openParserJail, openSandbox } from '@aworld-train/tools/sandbox'
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { z } from 'zod'
+import { connectClient, leaseOpen, openLease, request } from '../../packages/tools/src/testing/open-test-server.ts'
 import { unreapedBelowUs } from './processes.ts'
 
 const directory = await mkdtemp(join(tmpdir(), 'egress-'))
@@ -76,25 +75,11 @@ async function openServer(options: { mirrors?: Record<string, string>; cassette?
 }
 
 let rollouts = 0
-async function openLease({ url, connectionToken }: EnvironmentServer, words: { readonly net?: boolean } = {}): Promise<Response> {
-  const body = {
-    version: 1,
-    rollout: `r${rollouts++}`,
-    attempt: 0,
-    task: 't',
-    sample: 0,
-    servers: ['terminal-server', 'own-browser-server'],
-    ...words,
-  }
-  const headers = { authorization: `Bearer ${connectionToken}` }
-  return await fetch(new URL('/v1/leases', url), { method: 'POST', headers, body: JSON.stringify(body) })
-}
-
 /** Calls a tool of a new lease, again and again in the same shell. */
-async function connect(server: EnvironmentServer, words: { readonly net?: boolean } = {}) {
-  const { url, token } = LeaseAnswer.parse(await (await openLease(server, words)).json())
-  const client = new Client({ name: 'test', version: '1' })
-  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { authorization: `Bearer ${token}` } } }))
+async function connect(server: EnvironmentServer, options: { readonly net?: boolean } = {}) {
+  const servers = ['terminal-server', 'own-browser-server']
+  const { url, token } = await openLease(server, { rollout: `r${rollouts++}`, servers, ...options })
+  const client = await connectClient(url, { token })
   closing.push(() => client.close())
   return async (command: string, tool = 'terminal-server__execute_command') => {
     const input = { command, timeout: 300, output_format: 'json' }
@@ -176,7 +161,7 @@ test('a browser passes by its password, and the shell beside it does not', async
 
 test('a server that its operator closed opens the web to no lease', async () => {
   const server = await openServer({ mayOpenNet: false })
-  const refused = await openLease(server, { net: true })
+  const refused = await request(server, 'POST', '/v1/leases', { ...leaseOpen, net: true })
   expect([refused.status, await refused.json()]).toMatchObject([
     400,
     { error: { code: 'LEASE_INVALID', message: expect.stringContaining('"net"') } },

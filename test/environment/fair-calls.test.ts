@@ -4,14 +4,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ParserJail, Sandbox } from '@aworld-train/core'
-import { LeaseAnswer } from '@aworld-train/core'
 import { environmentFolder, readConnection } from '@aworld-train/environment'
 import { openOutward } from '@aworld-train/http'
 import { type EnvironmentServer, openEnvironmentServer } from '@aworld-train/tools'
 import { openParserJail, openSandbox } from '@aworld-train/tools/sandbox'
 import type { Client } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { callTool, connectClient, leaseOpen } from '../../packages/tools/src/testing/open-test-server.ts'
+import { callTool, connectClient, openLease, request } from '../../packages/tools/src/testing/open-test-server.ts'
 import { html, openStandIn, type StandIn } from '../../packages/tools/src/testing/stand-in.ts'
 import { runCli } from '../support/run-cli.ts'
 
@@ -37,15 +36,12 @@ afterAll(async () => {
 })
 
 /** A client with a lease of its own that has these files. */
-async function openLease(files: Readonly<Record<string, Uint8Array<ArrayBuffer>>>): Promise<Client> {
-  const headers = { authorization: `Bearer ${server.connectionToken}` }
-  const body = JSON.stringify({ ...leaseOpen, rollout: `r${leases++}` })
-  const { id, token } = LeaseAnswer.parse(await (await fetch(new URL('/v1/leases', server.url), { method: 'POST', headers, body })).json())
-  for (const [name, bytes] of Object.entries(files))
-    await fetch(new URL(`/v1/leases/${id}/files/${name}`, server.url), { method: 'PUT', headers, body: bytes })
+async function openClient(files: Readonly<Record<string, Uint8Array<ArrayBuffer>>>): Promise<Client> {
+  const { id, token } = await openLease(server, { rollout: `r${leases++}` })
+  for (const [name, bytes] of Object.entries(files)) await request(server, 'PUT', `/v1/leases/${id}/files/${name}`, bytes)
   const client = await connectClient(server.url, { token })
   onTestFinished(async () => {
-    await fetch(new URL(`/v1/leases/${id}`, server.url), { method: 'DELETE', headers })
+    await request(server, 'DELETE', `/v1/leases/${id}`)
     await client.close()
   })
   return client
@@ -82,7 +78,7 @@ test.each([
   'eight documents of one lease are read after the small one of another: %s',
   { tags: ['quick'] },
   async (_, name, bytes, tool, input) => {
-    const [slow, other] = [await openLease({ [name]: bytes }), await openLease({ 'two.txt': two })]
+    const [slow, other] = [await openClient({ [name]: bytes }), await openClient({ 'two.txt': two })]
     const small = () => callTool(other, 'documents-txt-server__extract_text_content', { file_path: 'two.txt' })
     const alone = await seconds(small())
     const many = callMany(
@@ -99,7 +95,7 @@ test.each([
 )
 
 test('downloads of one lease that never end hold up no page of another', { tags: ['quick'] }, async () => {
-  const [slow, other] = [await openLease({}), await openLease({})]
+  const [slow, other] = [await openClient({}), await openClient({})]
   const page = () => callTool(other, 'readweb-server__read_url', { url: 'https://one.test/page' })
   const alone = await seconds(page())
   const before = site.requests.length

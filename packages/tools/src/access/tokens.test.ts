@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { LeaseAnswer } from '@aworld-train/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { byOther, type Forger, forger, forgeries, other, rsa } from '../testing/forged-tokens.ts'
-import { callTool, connectClient, leaseOpen, openTestServer, request, type TestServer } from '../testing/open-test-server.ts'
+import { callTool, connectClient, leaseOpen, openLease, openTestServer, request, type TestServer } from '../testing/open-test-server.ts'
 import { createTokens } from './tokens.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'tokens-'))
@@ -20,7 +20,7 @@ let forge: Forger
 beforeAll(async () => {
   server = await openTestServer({ keyFile })
   key = createPrivateKey(readFileSync(keyFile))
-  lease = LeaseAnswer.parse(await (await request(server, 'POST', '/v1/leases', leaseOpen)).json())
+  lease = await openLease(server)
   forge = forger({ key, audience: server.url, lease: lease.id })
 })
 afterAll(async () => {

@@ -1,19 +1,10 @@
 import { availableParallelism } from 'node:os'
-import { LeaseAnswer, type ParserJail } from '@aworld-train/core'
+import type { ParserJail } from '@aworld-train/core'
 import { aworldToolServers } from '@aworld-train/environment'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { toolServers } from '../table.ts'
-import {
-  callTool,
-  connectClient,
-  type Era,
-  leaseOpen,
-  openTestServer,
-  request,
-  type TestServer,
-  testServers,
-} from '../testing/open-test-server.ts'
+import { callTool, connectClient, type Era, openLease, openTestServer, type TestServer, testServers } from '../testing/open-test-server.ts'
 import { defineTool, type ToolServer } from '../tool-server.ts'
 
 const open: (() => Promise<void>)[] = []
@@ -31,11 +22,6 @@ async function connect(server: TestServer, options: Partial<Parameters<typeof co
   const client = await connectClient(server.url, { token: server.connectionToken, ...options })
   open.push(() => client.close())
   return client
-}
-
-async function lease(server: TestServer, changes: Record<string, unknown> = {}): Promise<LeaseAnswer> {
-  const response = await request(server, 'POST', '/v1/leases', { ...leaseOpen, ...changes })
-  return LeaseAnswer.parse(await response.json())
 }
 
 describe.each<Era>(['modern', 'legacy'])('a client of the %s era', (era) => {
@@ -133,7 +119,7 @@ it.each([
 describe('state', () => {
   it('is that of the lease, in whatever era and connection its token comes', async () => {
     const server = await start()
-    const [a, b] = [await lease(server), await lease(server, { rollout: 'r2' })]
+    const [a, b] = [await openLease(server), await openLease(server, { rollout: 'r2' })]
     const call = async (token: string, era: Era, text: string) =>
       callTool(await connect(server, { token, era, headers: { 'mcp-session-id': 'the-same' } }), 'notes-server__append', { text })
     await call(a.token, 'modern', '1')
@@ -160,7 +146,7 @@ describe('state', () => {
 
   it('has one shell for each session of a lease, and the files of all', async () => {
     const server = await start()
-    const { token } = await lease(server)
+    const { token } = await openLease(server)
     const agent = (name: string) => connect(server, { token, headers: { SESSION_ID: name } })
     const [a, b] = [await agent('r1.1.a'), await agent('r1.1.b')]
     await callTool(a, 'desk-server__execute', { command: 'cd deep' })

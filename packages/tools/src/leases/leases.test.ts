@@ -6,7 +6,7 @@ import { EnvironmentStatus, LeaseAnswer, LeaseFiles, TrainError } from '@aworld-
 import type { Client } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { memorySandbox } from '../testing/memory-sandbox.ts'
-import { callTool, connectClient, leaseOpen, openTestServer, request, type TestServer } from '../testing/open-test-server.ts'
+import { callTool, connectClient, leaseOpen, openLease, openTestServer, request, type TestServer } from '../testing/open-test-server.ts'
 import { createLease } from './lease.ts'
 import { createLeaseTable } from './lease-table.ts'
 
@@ -33,17 +33,13 @@ async function post(server: TestServer, changes: Record<string, unknown> = {}): 
   return [response.status, await response.json()]
 }
 
-async function open(server: TestServer, changes: Record<string, unknown> = {}): Promise<LeaseAnswer> {
-  return LeaseAnswer.parse((await post(server, changes))[1])
-}
-
 const died = (text: string) => expect.objectContaining({ code: 'TOOL_SERVER_DIED', message: expect.stringContaining(text) })
 
 describe('opening a lease', () => {
   it('answers how to reach it', async () => {
     const server = await start()
     const before = Date.now()
-    const answer = await open(server)
+    const answer = await openLease(server)
     expect(answer).toMatchObject({ url: server.url, tier: 'simulated', notices: ['Files are in memory.'] })
     expect(answer.expiresAt - before).toBeGreaterThanOrEqual(30 * 60_000)
     expect(server.status().leases).toMatchObject([{ id: answer.id, rollout: 'r1', attempt: 1, task: 't1', running: 0 }])
@@ -51,7 +47,7 @@ describe('opening a lease', () => {
 
   it('the same attempt gets the same lease, with a token each, however many ask at once', async () => {
     const server = await start()
-    const answers = await Promise.all(Array.from({ length: 8 }, () => open(server)))
+    const answers = await Promise.all(Array.from({ length: 8 }, () => openLease(server)))
     expect(new Set(answers.map(({ id }) => id)).size).toBe(1)
     expect(server.sandbox.open).toHaveLength(1)
     await callTool(await connect(server, answers[0]!.token), 'notes-server__append', { text: '1' })
@@ -60,17 +56,17 @@ describe('opening a lease', () => {
 
   it('the same attempt in other words is refused', async () => {
     const server = await start()
-    await open(server)
+    await openLease(server)
     expect(await post(server, { task: 't2' })).toEqual([409, { error: expect.objectContaining({ code: 'LEASE_CONFLICT' }) }])
   })
 
   it('a newer attempt ends the older, whose files are gone when it is answered', async () => {
     const server = await start()
-    const older = await open(server)
+    const older = await openLease(server)
     const client = await connect(server, older.token)
     await callTool(client, 'notes-server__append', { text: '1' })
     const [closed] = server.sandbox.open
-    const newer = await open(server, { attempt: 2 })
+    const newer = await openLease(server, { attempt: 2 })
     expect(server.sandbox.open).not.toContain(closed)
     expect(await callTool(await connect(server, newer.token), 'notes-server__append', { text: '2' })).toBe('2')
     await expect(callTool(client, 'notes-server__append', { text: '3' })).rejects.toMatchObject({ data: died('attempt 1 is over') })
@@ -95,7 +91,7 @@ describe('opening a lease', () => {
 
   it('a lease above the greatest number is refused until another ends', async () => {
     const server = await start({ maxLeases: 2 })
-    const [first] = await Promise.all([open(server), open(server, { rollout: 'r2' })])
+    const [first] = await Promise.all([openLease(server), openLease(server, { rollout: 'r2' })])
     expect(await post(server, { rollout: 'r3' })).toEqual([503, { error: expect.objectContaining({ code: 'LEASE_LIMIT' }) }])
     await request(server, 'DELETE', `/v1/leases/${first!.id}`)
     expect((await post(server, { rollout: 'r3' }))[0]).toBe(200)
@@ -103,7 +99,7 @@ describe('opening a lease', () => {
 
   it('a quota is what is asked for, up to what the server grants', async () => {
     const server = await start({ quota: { memoryBytes: 1e8, processes: 64 }, maxQuota: { memoryBytes: 2e8 } })
-    await open(server, { quota: { processes: 128, diskBytes: 5e6 } })
+    await openLease(server, { quota: { processes: 128, diskBytes: 5e6 } })
     expect(server.sandbox.open[0]!.options.limits).toEqual({ memoryBytes: 1e8, processes: 128, diskBytes: 5e6 })
     expect((await post(server, { rollout: 'r2', quota: { memoryBytes: 2e8 } }))[0]).toBe(200)
     expect(await post(server, { rollout: 'r3', quota: { memoryBytes: 2e8 + 1 } })).toEqual([
@@ -177,8 +173,8 @@ const openEgress = () => Promise.reject(new Error('There is no network.'))
 
 it('a lease has at most 64 shells, whatever its client calls its sessions', async () => {
   const sandbox = memorySandbox()
-  const words = { id: 'l', rollout: 'r', attempt: 0, task: null, limits: {}, net: false }
-  const lease = createLease({ ...words, sandbox, openEgress, ttlMs: 1_000, onError: () => {} })
+  const options = { id: 'l', rollout: 'r', attempt: 0, task: null, limits: {}, net: false }
+  const lease = createLease({ ...options, sandbox, openEgress, ttlMs: 1_000, onError: () => {} })
   const shells = await Promise.all(Array.from({ length: 64 }, (_, session) => lease.shell(String(session))))
   await expect(lease.shell('64')).rejects.toThrow('64 shells are open')
   expect(await lease.shell('63')).toBe(shells[63])
@@ -188,8 +184,8 @@ it('a tool of a lease that fails for ever is reported ten times', async () => {
   const errors: Error[] = []
   const server = await openTestServer({ onError: (error) => errors.push(error) })
   const open = async (rollout: string) => {
-    const answer = LeaseAnswer.parse(await (await request(server, 'POST', '/v1/leases', { ...leaseOpen, rollout })).json())
-    return await connectClient(server.url, { token: answer.token })
+    const { token } = await openLease(server, { rollout })
+    return await connectClient(server.url, { token })
   }
   const [one, other] = [await open('one'), await open('other')]
   for (let tries = 0; tries < 20; tries++) await expect(callTool(one, 'notes-server__fail', { how: 'bug' })).rejects.toThrow('failed')
@@ -220,7 +216,7 @@ it('a lease that has ended is known until ten thousand others have ended', async
 describe('files', () => {
   it('that are put into a lease are there for its tools', async () => {
     const server = await start()
-    const { id, token } = await open(server)
+    const { id, token } = await openLease(server)
     expect((await request(server, 'PUT', `/v1/leases/${id}/files/notes.txt`, Buffer.from('1\n'))).status).toBe(204)
     expect((await request(server, 'PUT', `/v1/leases/${id}/files/a%20b/c%2Fd.bin`, Buffer.alloc(3))).status).toBe(204)
     expect(await callTool(await connect(server, token), 'notes-server__append', { text: '2' })).toBe('1,2')
@@ -229,7 +225,7 @@ describe('files', () => {
 
   it('are read alone, or all that fit a pattern', async () => {
     const server = await start()
-    const { id } = await open(server)
+    const { id } = await openLease(server)
     const names = ['out/a.txt', 'out/b/c.txt', 'note.txt']
     for (const name of names) await request(server, 'PUT', `/v1/leases/${id}/files/${name}`, Buffer.from(name))
     const one = await request(server, 'GET', `/v1/leases/${id}/files/out/b/c.txt`)
@@ -254,14 +250,14 @@ describe('files', () => {
     ['large', Buffer.alloc(101), 413],
   ])('%s is refused', async (name, bytes, status) => {
     const server = await start({ maxFileBytes: 100 })
-    const { id } = await open(server)
+    const { id } = await openLease(server)
     expect((await request(server, 'PUT', `/v1/leases/${id}/files/${name}`, bytes)).status).toBe(status)
     expect(server.sandbox.open[0]!.files.size).toBe(0)
   })
 
   it('that are cut off are not there, and those of unknown size are', async () => {
     const server = await start({ maxFileBytes: 100 })
-    const { id } = await open(server)
+    const { id } = await openLease(server)
     const { port } = new URL(server.url)
     const head = (name: string, more: string) =>
       `PUT /v1/leases/${id}/files/${name} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${server.connectionToken}\r\n${more}\r\n\r\n`
@@ -281,7 +277,7 @@ describe('files', () => {
 describe('the end of a lease', () => {
   it('comes when it is deleted, once and for all', async () => {
     const server = await start()
-    const { id, token } = await open(server)
+    const { id, token } = await openLease(server)
     const client = await connect(server, token)
     for (let time = 0; time < 2; time++) expect((await request(server, 'DELETE', `/v1/leases/${id}`)).status).toBe(204)
     expect(server.sandbox.open).toEqual([])
@@ -292,7 +288,7 @@ describe('the end of a lease', () => {
 
   it('comes when nobody calls, and not while a call runs', async () => {
     const server = await start({ leaseTtlMs: 2_000 })
-    const idle = await open(server)
+    const idle = await openLease(server)
     const call = callTool(await connect(server, server.connectionToken, 'busy'), 'desk-server__wait').catch((error: Error) => error)
     await expect.poll(() => server.waits).toEqual(['begun'])
     await expect.poll(() => server.sandbox.open.length).toBe(1)
@@ -306,7 +302,7 @@ describe('the end of a lease', () => {
 
   it('is put off by asking for the lease, which answers with a new token', async () => {
     const server = await start()
-    const { id, expiresAt } = await open(server)
+    const { id, expiresAt } = await openLease(server)
     await delay(5)
     const answer = LeaseAnswer.parse(await (await request(server, 'GET', `/v1/leases/${id}`)).json())
     expect(answer.id).toBe(id)
@@ -316,7 +312,7 @@ describe('the end of a lease', () => {
 
   it('comes when its jail dies, and no blank one takes its place', async () => {
     const server = await start()
-    const { token, id } = await open(server)
+    const { token, id } = await openLease(server)
     const client = await connect(server, token)
     await callTool(client, 'notes-server__append', { text: '1' })
     server.sandbox.open[0]!.die()
@@ -329,7 +325,7 @@ describe('the end of a lease', () => {
 
   it('that its jail dies is seen by a file that is put', async () => {
     const server = await start()
-    const { id } = await open(server)
+    const { id } = await openLease(server)
     server.sandbox.open[0]!.die()
     expect((await request(server, 'PUT', `/v1/leases/${id}/files/a`, Buffer.alloc(1))).status).toBe(410)
     expect(server.status().leases).toEqual([])
@@ -348,7 +344,7 @@ describe('the end of a lease', () => {
 
   it('comes with the server, whose calls are answered before', async () => {
     const server = await start()
-    const client = await connect(server, (await open(server)).token)
+    const client = await connect(server, (await openLease(server)).token)
     const call = callTool(client, 'desk-server__wait').catch((error: unknown) => error)
     await expect.poll(() => server.waits).toEqual(['begun'])
     await server.close()

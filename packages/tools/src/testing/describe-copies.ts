@@ -1,6 +1,6 @@
-import { LeaseAnswer, LeaseCopyAnswer, type Sandbox } from '@aworld-train/core'
+import { LeaseCopyAnswer, type Sandbox } from '@aworld-train/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { callTool, connectClient, leaseOpen, openTestServer, request, type TestServer } from './open-test-server.ts'
+import { callTool, connectClient, openLease, openTestServer, request, type TestServer } from './open-test-server.ts'
 
 /** Tests of copies of workspaces, on any tier. */
 export function describeCopies(tier: string, open: () => Promise<Sandbox>): void {
@@ -21,8 +21,7 @@ export function describeCopies(tier: string, open: () => Promise<Sandbox>): void
       cleanups.push(() => client.close())
       return (command: string) => callTool(client, 'desk-server__execute', { command })
     }
-    const lease = async (rollout: string) =>
-      LeaseAnswer.parse(await (await request(server, 'POST', '/v1/leases', { ...leaseOpen, rollout })).json())
+    const lease = (rollout: string) => openLease(server, { rollout })
     const copy = (id: string, rollout: string, attempt = 0) =>
       request(server, 'POST', `/v1/leases/${id}/copies`, { version: 1, rollout, attempt })
     const copied = async (id: string, rollout: string, attempt = 0) => {

@@ -1,6 +1,6 @@
-import { LeaseAnswer, type Sandbox } from '@aworld-train/core'
+import type { Sandbox } from '@aworld-train/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type ConnectOptions, callTool, connectClient, leaseOpen, openTestServer, request, type TestServer } from './open-test-server.ts'
+import { type ConnectOptions, callTool, connectClient, openLease, openTestServer, request, type TestServer } from './open-test-server.ts'
 
 /** Tests of workspaces as agents see them through MCP, on any tier. */
 export function describeLeasedShells(tier: string, open: () => Promise<Sandbox>): void {
@@ -25,9 +25,7 @@ export function describeLeasedShells(tier: string, open: () => Promise<Sandbox>)
           : callTool(client, 'desk-server__execute', { command })
     }
 
-    async function lease(rollout: string): Promise<LeaseAnswer> {
-      return LeaseAnswer.parse(await (await request(server, 'POST', '/v1/leases', { ...leaseOpen, rollout })).json())
-    }
+    const lease = (rollout: string) => openLease(server, { rollout })
 
     it('rollouts share no file, agents of one share its files and no shell', async () => {
       const [a, b] = [await lease('a'), await lease('b')]
@@ -45,8 +43,7 @@ export function describeLeasedShells(tier: string, open: () => Promise<Sandbox>)
 
     it('the least quota is enough for a pipeline, and its output says what was left out', async () => {
       const quota = { memoryBytes: 64 * 2 ** 20, diskBytes: 2 ** 20, processes: 16, cpuSeconds: 1, outputBytes: 1_024 }
-      const opening = await request(server, 'POST', '/v1/leases', { ...leaseOpen, rollout: 'least', quota })
-      const { id, token } = LeaseAnswer.parse(await opening.json())
+      const { id, token } = await openLease(server, { rollout: 'least', quota })
       expect((await request(server, 'PUT', `/v1/leases/${id}/files/task.txt`, Buffer.from('fig\n'))).status).toBe(204)
       const run = await connect({ token })
       expect(await run('cat task.txt | tr f p | sort')).toBe('pig\n')

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Outward, type ParserJail, ToolError } from '@aworld-train/core'
+import { LeaseAnswer, type LeaseOpen, type Outward, type ParserJail, ToolError } from '@aworld-train/core'
 import { Client, type FetchLike, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { z } from 'zod'
 import { type EnvironmentServer, type EnvironmentServerOptions, openEnvironmentServer } from '../host/open-environment-server.ts'
@@ -149,6 +149,12 @@ export function request(server: EnvironmentServer, method: string, path: string,
     headers: { authorization: `Bearer ${token}` },
     ...(body !== undefined && { body: body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body) }),
   })
+}
+
+/** Opens a lease as `leaseOpen` says, but for these changes. */
+export async function openLease(server: EnvironmentServer, changes: Partial<LeaseOpen> = {}): Promise<LeaseAnswer> {
+  const response = await request(server, 'POST', '/v1/leases', { ...leaseOpen, ...changes })
+  return LeaseAnswer.parse(await response.json())
 }
 
 export const leaseOpen = { version: 1, rollout: 'r1', attempt: 1, task: 't1', sample: 0 } as const
