@@ -1,18 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { LeaseAnswer, type Outward, type ParserJail } from '@aworld-train/core'
+import { LeaseAnswer } from '@aworld-train/core'
 import type { EnvironmentServer } from '@aworld-train/tools'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { request as undiciRequest } from 'undici'
-
-/** A shell that commands do not leave files, network or parsers for. */
-export const noOutward: Outward = {
-  fetch: () => Promise.reject(new Error('not measured')),
-  service: () => Promise.reject(new Error('not measured')),
-  relay: () => ({ check: () => {}, send: () => Promise.reject(new Error('not measured')) }),
-  hasService: () => false,
-}
-const parse = () => Promise.reject(new Error('not measured'))
-export const noParsers: ParserJail = { notices: [], parse, parseNative: parse, close: async () => {} }
 
 export const percentile = (values: readonly number[], part: number) =>
   [...values].sort((a, b) => a - b)[Math.floor(part * (values.length - 1))]!
@@ -40,6 +30,7 @@ export async function openLease(server: EnvironmentServer): Promise<LeaseAnswer>
   const body = JSON.stringify({ version: 1, rollout: `bench-${rollouts++}`, attempt: 0, task: 'bench', sample: 0 })
   return LeaseAnswer.parse(JSON.parse(await request(server, 'POST', '/v1/leases', body)))
 }
+
 /** Memory of a process that no other shares with it, and its part of what others share, in megabytes. */
 export function proportionalMegabytes(pids: readonly number[]): number {
   const kilobytes = pids.map((pid) => {
