@@ -13,7 +13,7 @@ export function statusText({ url, tier, notices, servers, leases, calls, net }: 
     ['leases', leases.length === 0 ? 'none' : `${plural(leases.length, 'lease')}, ${plural(running, 'call')} running`],
     ...leases.flatMap(({ rollout, desktopUrl }) => (desktopUrl === undefined ? [] : [['desktop', `${desktopUrl} (${rollout})`] as const])),
     ['calls', `${calls.total}, ${plural(calls.errors, 'error')}`],
-    ['web of commands', `${plural(net.requests, 'request')}, ${net.refused} refused, ${plural(net.webSockets, 'WebSocket')} among them`],
+    ['web of leases', `${plural(net.requests, 'request')}, ${net.refused} refused, ${plural(net.webSockets, 'WebSocket')} among them`],
   ]
   const tools = servers.map(({ name, tools, missing }) => [name, [plural(tools.length, 'tool'), ...missing].join('; ')] as const)
   return `${toTable(rows)}\n${toTable(tools)}`

@@ -231,7 +231,7 @@ export const CollectSettings = z
     'Files that are read when the workspace of a rollout closes, as globs below it, such as `out/**`. The reward gets them as `files`, and the run keeps them. A rollout that leaves links, more than 64 files or more than 20 MB there has none of them.',
   )
 
-export const EnvironmentSettings = z.strictObject({ collect: CollectSettings })
+const EnvironmentSettings = z.strictObject({ collect: CollectSettings })
 
 export const LimitSettings = z.strictObject({
   maxTurns: z
