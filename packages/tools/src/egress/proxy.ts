@@ -31,7 +31,7 @@ export interface ProxyCredentials {
 }
 
 /** Most connections of one lease's programs at once. */
-const maxConnections = 256
+export const maxConnections = 256
 /** Silence after which a connection ends. The web has less time for an answer. */
 const idleMs = 120_000
 const maxHeaderBytes = 64 * 1024
