@@ -41,17 +41,19 @@ test('everyday commands answer alike on both tiers, and where they do not the ta
     ...differences.flatMap(({ answer, examples }) => examples.map((command) => ({ name: command, command, expected: answer }))),
   ]
   const untrue: object[] = []
+  let compared = 0
   const compare = async () => {
     for (let row = rows.shift(); row; row = rows.shift()) {
       const [real, simulated] = [await answer(sandboxes[0], row.command), await answer(sandboxes[1], row.command)]
       // What this machine has not installed cannot be compared.
       if (isMissing(real)) continue
+      compared += 1
       const isAlike = real.exitCode === simulated.exitCode && real.output === simulated.output
       const found = isAlike ? 'alike' : saysWhy(simulated, real) ? 'error' : 'differs'
       if (found !== row.expected) untrue.push({ ...row, found, real, simulated })
     }
   }
-  expect(rows.length).toBeGreaterThan(120)
   await Promise.all(Array.from({ length: availableParallelism() }, compare))
   expect(untrue).toEqual([])
+  expect(compared).toBeGreaterThan(120)
 })

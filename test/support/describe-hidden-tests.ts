@@ -32,12 +32,11 @@ export const hidden = defineReward(async ({ files, verify }) => {
 const right = "printf 'a, b = map(int, input().split())\\nprint(a + b)\\n' > out/solution.py"
 export const wrong = "printf 'print(3)\\n' > out/solution.py"
 
+/** What an agent does, its command, and what holds when its rollout is over. */
+type Cheat = readonly [title: string, command: string, check?: (episode: Episode) => Promise<void>]
+
 /** A coding task whose reward is its hidden tests, with agents that are honest and that are not. */
-export function describeHiddenTests(
-  tier: string,
-  openSandbox: () => Promise<Sandbox>,
-  further: readonly (readonly [string, string])[] = [],
-): void {
+export function describeHiddenTests(tier: string, openSandbox: () => Promise<Sandbox>, further: readonly Cheat[] = []): void {
   describe(`hidden tests: ${tier}`, () => {
     let folder: string
     let server: Awaited<ReturnType<typeof openEnvironmentServer>>
@@ -78,7 +77,7 @@ export function describeHiddenTests(
       expect(await solve(right, './reward.ts#hidden')).toMatchObject({ reward: 1, scores: { files: 1, output: 0 } })
     })
 
-    const cheats: readonly (readonly [string, string])[] = [
+    const cheats: readonly Cheat[] = [
       ['is wrong', wrong],
       ['writes nothing', 'true'],
       [
@@ -94,9 +93,14 @@ export function describeHiddenTests(
       ['names its file like that of a folder of the tests', 'rmdir out; mkdir -p out/check.sh; echo 1 > out/check.sh/one'],
       ...further,
     ]
-    it.each(cheats)('an agent that %s is not', async (_, command) => {
-      expect(await solve(command)).toMatchObject({ reward: 0, stopReason: 'completed' })
-    })
+    it.each(cheats.map(([title, command, check]) => ({ title, command, check })))(
+      'an agent that $title is not',
+      async ({ command, check }) => {
+        const episode = await solve(command)
+        expect(episode).toMatchObject({ reward: 0, stopReason: 'completed' })
+        await check?.(episode)
+      },
+    )
 
     it('an agent that leaves a link has none of its files, and the episode says why', async () => {
       const episode = await solve(`${right}; ln -s /etc/passwd out/passwd`)
