@@ -18,7 +18,7 @@ const kinds: Readonly<Record<string, FileEntry['kind']>> = { f: 'file', d: 'fold
 const listScript = `find /workspace -mindepth 1 -printf '%y %m %s %P\\0' 2>/dev/null | head -c ${maxListBytes + 1}`
 
 /** Archives the files whose paths are on standard input, each ended by NUL. A file of several names is archived under each. */
-const packScript = 'exec tar -c -C /workspace --format=pax --hard-dereference --no-recursion --null --verbatim-files-from -T -'
+const packScript = 'exec tar -c -C /workspace --format=pax --hard-dereference --no-recursion --no-unquote --null --verbatim-files-from -T -'
 
 /** Archives everything that commands of the workspace may have written. Sockets are left out. */
 export const packAllScript = 'exec tar -c -C / --format=pax workspace tmp'
