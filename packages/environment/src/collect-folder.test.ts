@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { basename, join } from 'node:path'
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { collectFolder } from './collect-folder.ts'
 
 let folder: string
@@ -17,6 +17,21 @@ test('reads the files that fit', async () => {
   writeFileSync(join(folder, 'other.txt'), 'date')
   expect(await collectFolder(folder, ['out/**'])).toEqual([
     { path: 'out/a.txt', executable: process.platform !== 'win32', bytes: Buffer.from('fig') },
+  ])
+})
+
+test.skipIf(process.platform === 'win32')('reads nothing outside of the folder', async () => {
+  const outside = mkdtempSync(join(tmpdir(), 'collect-outside-'))
+  onTestFinished(() => rmSync(outside, { recursive: true }))
+  writeFileSync(join(outside, 'secret.txt'), 'secret')
+  symlinkSync(outside, join(folder, 'out/linked'))
+  writeFileSync(join(folder, 'out/own.txt'), 'own')
+  // On Windows this would be a path.
+  const odd = `out\\..\\..\\${basename(outside)}\\secret.txt`
+  writeFileSync(join(folder, odd), 'forged')
+  expect((await collectFolder(folder, ['out/**/*.txt', 'out*.txt'])).map(({ path, bytes }) => `${path}: ${bytes}`)).toEqual([
+    'out/own.txt: own',
+    `${odd}: forged`,
   ])
 })
 

@@ -1,6 +1,6 @@
 import { constants, type Stats } from 'node:fs'
-import { lstat, open, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { lstat, open, opendir } from 'node:fs/promises'
+import { join, sep } from 'node:path'
 import { chooseFiles, errorMessage, type FileEntry, filesRefused, type WorkspaceFile } from '@aworld-train/core'
 
 /** Most entries of a folder tree that are looked at. */
@@ -11,8 +11,7 @@ const maxEntries = 100_000
  * Rejects with FILES_REFUSED.
  */
 export async function collectFolder(directory: string, patterns: readonly string[]): Promise<readonly WorkspaceFile[]> {
-  const names = await readdir(directory, { recursive: true })
-  if (names.length > maxEntries) throw filesRefused(`the folder has more than ${maxEntries} entries`)
+  const names = await namesIn(directory)
   const entries = await Promise.all(names.map((name) => toEntry(directory, name)))
   return await Promise.all(chooseFiles(entries, patterns).map((entry) => read(directory, entry)))
 }
@@ -25,10 +24,25 @@ const kinds: readonly (readonly [FileEntry['kind'], (stat: Stats) => boolean])[]
   ['socket', (stat) => stat.isSocket()],
 ]
 
+/** Paths of all entries of a folder tree, relative to it. `readdir` would enter folders through links. */
+async function namesIn(directory: string): Promise<string[]> {
+  const names: string[] = []
+  const folders = ['']
+  for (const folder of folders) {
+    for await (const entry of await opendir(join(directory, folder))) {
+      if (names.length === maxEntries) throw filesRefused(`the folder has more than ${maxEntries} entries`)
+      const name = join(folder, entry.name)
+      names.push(name)
+      if (entry.isDirectory()) folders.push(name)
+    }
+  }
+  return names
+}
+
 async function toEntry(directory: string, name: string): Promise<FileEntry> {
   const stat = await lstat(join(directory, name))
   const [kind = 'device'] = kinds.find(([, isOf]) => isOf(stat)) ?? []
-  return { path: name.replaceAll('\\', '/'), kind, bytes: stat.size, executable: (stat.mode & 0o100) !== 0 }
+  return { path: name.replaceAll(sep, '/'), kind, bytes: stat.size, executable: (stat.mode & 0o100) !== 0 }
 }
 
 async function read(directory: string, { path, bytes: size, executable }: FileEntry): Promise<WorkspaceFile> {
