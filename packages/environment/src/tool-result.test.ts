@@ -28,6 +28,17 @@ test.each([
 })
 
 test.each([
+  [100, 4, ['picture', 'desktop']],
+  [100, 8, ['picture']],
+  [108, 100, ['desktop']],
+])('of an image of %i characters and a still of %i, those are kept that fit into 104', (length, frameLength, kept) => {
+  const frame = { mimeType: 'image/png', data: 'A'.repeat(frameLength), shows: 'desktop' }
+  const picture = image('image/png', 'A'.repeat(length))
+  const { images = [] } = toToolResult('look', { content: [picture], _meta: { [desktopFrameKey]: frame } }, 104)
+  expect(images.map(({ shows }) => shows ?? 'picture')).toEqual(kept)
+})
+
+test.each([
   ['of the desktop is kept, and not named', { mimeType: 'image/png', data: 'AAAA', shows: 'desktop' }, true],
   ['that is no picture is left out', { mimeType: 'text/html', data: 'AAAA' }, false],
   ['that is a text is left out', 'AAAA', false],

@@ -9,7 +9,7 @@ export const streamEndCode = -32_098
 
 /**
  * Turns a server's answer into what the policy reads: its texts joined by newlines, everything else named. Over the limit it is an error.
- * Its images, and that of the lease's desktop, are left out if they are together over the limit.
+ * Its images are left out if they are together over the limit, and that of the lease's desktop if it does not fit beside them.
  */
 export function toToolResult(tool: string, result: CallToolResult, maxBytes: number): ToolResult {
   const blocks = result.content ?? []
@@ -22,10 +22,14 @@ export function toToolResult(tool: string, result: CallToolResult, maxBytes: num
   const images = blocks.flatMap((block) =>
     block.type === 'image' ? (ToolImage.safeParse({ mimeType: block.mimeType, data: block.data }).data ?? []) : [],
   )
+  if (bytesOf(images) > maxBytes) images.length = 0
   const frame = ToolImage.safeParse(result._meta?.[desktopFrameKey]).data
-  if (frame) images.push(frame)
-  const isSmall = images.reduce((length, { data }) => length + data.length, 0) <= maxBytes
-  return { content, isError: result.isError === true, ...(images.length > 0 && isSmall && { images }) }
+  if (frame && bytesOf([...images, frame]) <= maxBytes) images.push(frame)
+  return { content, isError: result.isError === true, ...(images.length > 0 && { images }) }
+}
+
+function bytesOf(images: readonly ToolImage[]): number {
+  return images.reduce((length, { data }) => length + data.length, 0)
 }
 
 /** The result that the policy reads for an answer that could not be taken. */

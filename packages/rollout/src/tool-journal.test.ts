@@ -62,6 +62,15 @@ test('images of the calls are recorded up to a mebibyte for the rollout', async 
   ])
 })
 
+test('pictures of the desktop take no room of the images of calls, nor these of them', async () => {
+  const { journal } = journalOf()
+  const image = (length: number) => ({ mimeType: 'image/png' as const, data: 'A'.repeat(length) })
+  const frame = (length: number) => ({ ...image(length), shows: 'desktop' as const })
+  for (const images of [[frame(2 ** 20)], [image(4), frame(4)], [image(2 ** 20 - 4)]])
+    await journal.run(call(undefined), async () => ({ content: 'seen', isError: false, images }))
+  expect(journal.calls().map(({ images }) => images?.map(({ data }) => data.length))).toEqual([[2 ** 20], [4], [2 ** 20 - 4]])
+})
+
 test('a failing call is recorded with its message and rejects with its error', async () => {
   const { journal } = journalOf()
   await expect(journal.run(call('x'), async () => Promise.reject(new Error('lost')))).rejects.toThrow('lost')

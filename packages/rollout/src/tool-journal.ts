@@ -43,7 +43,7 @@ interface Entry {
   result: ToolResult
 }
 
-/** Most bytes of base64 that are kept of the images of one attempt. */
+/** Most bytes of base64 that are kept of the images of one attempt, and as many of the desktop after its calls. */
 const maxImageBytes = 2 ** 20
 
 export function createToolJournal({
@@ -54,14 +54,14 @@ export function createToolJournal({
   onLimit,
 }: ToolJournalOptions): ToolJournal {
   const entries: Entry[] = []
-  let imageBytes = 0
+  const imageBytes = { own: 0, desktop: 0 }
 
   function end(entry: Entry, { images = [], ...result }: ToolResult): void {
     if (entry.endedAt !== 0) return
     entry.endedAt = preciseNow()
-    const kept = images.filter(({ data }) => {
-      const isSmall = imageBytes + data.length <= maxImageBytes
-      if (isSmall) imageBytes += data.length
+    const kept = images.filter(({ data, shows = 'own' }) => {
+      const isSmall = imageBytes[shows] + data.length <= maxImageBytes
+      if (isSmall) imageBytes[shows] += data.length
       return isSmall
     })
     entry.result = kept.length > 0 ? { ...result, images: kept } : result

@@ -75,7 +75,7 @@ export const ToolCallRecord = z.strictObject({
   arguments: z.string(),
   content: z.string(),
   isError: z.boolean(),
-  /** The first pictures that the tools of a rollout returned, up to a mebibyte. */
+  /** The first pictures that the tools of a rollout returned, up to a mebibyte, and as many of its desktop. */
   images: z.array(ToolImage).optional(),
   source: ToolResult.shape.source,
   timing: Timing,
