@@ -55,7 +55,9 @@ test('a name with a backslash or a line break is collected as it is', async () =
   await inWorkspace(async (workspace) => {
     const names = ['out/-T', 'out/a\\\\b', 'out/a\\tb', 'out/line\nbreak']
     await bash(workspace, `mkdir out; for name in ${names.map((name) => `'${name}'`).join(' ')}; do echo 1 > "$name"; done`)
-    expect((await collect(workspace)).map(({ path, bytes }) => `${path}: ${Buffer.from(bytes)}`)).toEqual(names.map((name) => `${name}: 1\n`))
+    expect((await collect(workspace)).map(({ path, bytes }) => `${path}: ${Buffer.from(bytes)}`)).toEqual(
+      names.map((name) => `${name}: 1\n`),
+    )
   })
 })
 
