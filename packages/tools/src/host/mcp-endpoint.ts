@@ -55,7 +55,8 @@ export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): 
       try {
         const signal = AbortSignal.any([mcpReq.signal, cancel.signal])
         const run = { offered, input: params.arguments, lease, session: caller.session, signal }
-        const result = await lease.work(async () => withFrame(await runTool(run, world), lease, signal))
+        const inTime = AbortSignal.any([signal, AbortSignal.timeout(world.callTimeoutMs)])
+        const result = await lease.work(async () => withFrame(await runTool(run, world), lease, inTime))
         if (result.isError) calls.errors++
         return result
       } catch (error) {
