@@ -46,3 +46,24 @@ it('ends a request of a program whose answer comes too slowly, and frees the oth
   server.close()
   await once(server, 'close')
 })
+
+it('answers tools while programs wait for pages that take all the memory of theirs', async () => {
+  const begun = Promise.withResolvers<void>()
+  const server = createServer(({ url }, response) => {
+    if (url === '/quick') response.end('quick')
+    else begun.resolve()
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const mirrors = { 'https://pages.test': `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  const outward = openLiveOutward([], { mirrors })
+  const { signal } = new AbortController()
+  const slow = outward.relay({ ...words, maxBytes: Number.MAX_SAFE_INTEGER, url: new URL('https://pages.test/slow') }, signal)
+  const gone = expect(slow).rejects.toMatchObject({ end: 'failed' })
+  await begun.promise
+  const { response } = await outward.request({ ...words, url: new URL('https://pages.test/quick'), service: null }, signal)
+  expect(String(response.bytes)).toBe('quick')
+  server.closeAllConnections()
+  await gone
+  await outward.close()
+  server.close()
+})

@@ -38,7 +38,7 @@ export interface LiveOutward {
 }
 
 const maxRedirects = 5
-/** Most bytes that all answers under way may hold in memory. */
+/** Most bytes that the answers to tools under way may hold in memory. Those to programs may hold as many. */
 const maxBytesUnderWay = 1_000_000_000
 const serviceRate: RateLimits = { concurrent: 16 }
 const hostRate: RateLimits = { concurrent: 8 }
@@ -72,6 +72,8 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
   /** Connections to services and mirrors, which the operator names. */
   const trusted = new Agent({ connect: { lookup: lookup as LookupFunction }, allowH2: false })
   const memory = createByteBudget(maxBytesUnderWay)
+  /** Apart, so that no page of a program, which may load for long, stops the tools. */
+  const relayMemory = createByteBudget(maxBytesUnderWay)
   const rates = new Map<string, Rate>()
 
   /** Runs work under the limits of one name. Limits of an idle name are forgotten. */
@@ -207,7 +209,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
       const { url, method, body, maxBytes } = request
       const headers = requestHeaders(request.headers)
       return await withRate(`relay ${url.host}`, webRate ?? relayRate, signal, () =>
-        memory.run(
+        relayMemory.run(
           maxBytes,
           async () => {
             const limit = AbortSignal.any([signal, AbortSignal.timeout(request.timeoutMs)])
