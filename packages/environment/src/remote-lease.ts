@@ -92,16 +92,23 @@ export async function openRemoteLease(
     const parsed = LeaseAnswer.safeParse(await response.json().catch(() => null))
     return parsed.success ? parsed.data : fail('the server answered with something that is no lease; check its version')
   }
-  let lease = await read(opened)
-  const address = new URL(opened.headers.get('location') ?? `${root}/${encodeURIComponent(lease.id)}`, root)
-  if (url.protocol === 'https:' && address.protocol !== 'https:')
-    fail(`its server is at ${address.origin}, without encryption; start it with a --public-url of https`)
+  const closeAt = async (address: URL) => {
+    const response = await send(address, 'DELETE', undefined, AbortSignal.timeout(closeMs)).catch(() => null)
+    await response?.body?.cancel()
+  }
+  const location = opened.headers.get('location')
+  const located = location === null ? null : URL.parse(location, root)
+  const isExposed = url.protocol === 'https:' && located !== null && located.protocol !== 'https:'
+  let lease = await read(opened).catch(async (error: unknown) => {
+    if (located && !isExposed) await closeAt(located)
+    throw error
+  })
+  const address = located && !isExposed ? located : new URL(`${root}/${encodeURIComponent(lease.id)}`)
   let timer: NodeJS.Timeout | undefined
   const close = async () => {
     clearTimeout(timer)
     timer = undefined
-    const response = await send(address, 'DELETE', undefined, AbortSignal.timeout(closeMs)).catch(() => null)
-    await response?.body?.cancel()
+    await closeAt(address)
   }
   const renewLater = () => {
     timer = setTimeout(
@@ -117,6 +124,7 @@ export async function openRemoteLease(
   }
 
   try {
+    if (isExposed) fail(`its server is at ${located.origin}, without encryption; start it with a --public-url of https`)
     const put = (file: string, bytes: Buffer) => check(`the file ${file} was not taken`, sendFile(file, bytes))
     // `fetch` copies a body before it sends it. For 10 MB that takes longer than sending and writing the file.
     const sendFile = async (file: string, bytes: Buffer) => {

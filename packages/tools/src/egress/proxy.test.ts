@@ -1,14 +1,12 @@
-// The library of certificates injects its parts by this.
-import 'reflect-metadata'
-import { createHash, KeyObject, webcrypto } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer as createHttpServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { openOutward } from '@aworld-train/http'
-import { X509CertificateGenerator } from '@peculiar/x509'
 import { afterEach, expect, it } from 'vitest'
+import { selfSigned } from '../testing/self-signed.ts'
 import { createAuthority } from './authority.ts'
 import { EgressProxy, maxConnections, type ProxyOptions } from './proxy.ts'
 
@@ -43,15 +41,6 @@ async function openProxy(answer: Answer, options: Partial<ProxyOptions> = {}, tl
     for (const connection of open) connection.destroy()
   })
   return { port, counts }
-}
-
-/** A certificate that nobody vouches for, and its key. */
-async function selfSigned(): Promise<{ readonly key: string; readonly cert: string }> {
-  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
-  const certificate = await X509CertificateGenerator.createSelfSigned({ name: 'CN=pages.test', keys, signingAlgorithm: algorithm })
-  const key = KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' })
-  return { key: String(key), cert: certificate.toString('pem') }
 }
 
 /** Everything that comes back on a connection until it ends. */

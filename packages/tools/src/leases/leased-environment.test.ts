@@ -1,10 +1,14 @@
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment, LeaseTask } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openTestServer, type TestServer } from '../testing/open-test-server.ts'
+import { selfSigned } from '../testing/self-signed.ts'
 import { openStandIn } from '../testing/stand-in.ts'
 
 const never = new AbortController().signal
@@ -147,6 +151,34 @@ describe('an environment on an environment server', () => {
       code: 'ENVIRONMENT_START_FAILED',
       message: expect.stringContaining('Check the token in its headers.'),
     })
+  })
+
+  it('closes a lease that it refuses: its server has an address without encryption', async () => {
+    const secure = await openTestServer({ tls: await selfSigned(), publicUrl: server.url })
+    onTestFinished(() => secure.close())
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    await expect(leaseOf('a').tools(selection('agent', secure.connectionToken, secure.localUrl), never)).rejects.toMatchObject({
+      code: 'ENVIRONMENT_START_FAILED',
+      message: expect.stringContaining('without encryption; start it with a --public-url of https'),
+    })
+    expect(secure.status().leases).toEqual([])
+  })
+
+  it('closes a lease whose answer it cannot read', async () => {
+    const requests: string[] = []
+    const http = createServer((request, response) => {
+      requests.push(`${request.method} ${request.url} ${request.headers.authorization}`)
+      response.writeHead(request.method === 'POST' ? 201 : 204, { location: '/v1/leases/l1' }).end('{"version":')
+    }).listen(0, '127.0.0.1')
+    onTestFinished(() => void http.close())
+    await once(http, 'listening')
+    const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`
+    await expect(leaseOf('a').tools(selection('agent', 'secret', url), never)).rejects.toMatchObject({
+      code: 'ENVIRONMENT_START_FAILED',
+      message: expect.stringContaining('the server answered with something that is no lease'),
+    })
+    expect(requests).toEqual(['POST /v1/leases Bearer secret', 'DELETE /v1/leases/l1 Bearer secret'])
   })
 
   it('renews its token before it ends', async () => {
