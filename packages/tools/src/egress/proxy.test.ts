@@ -5,7 +5,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { openOutward } from '@aworld-train/http'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, expect, it, onTestFinished, vi } from 'vitest'
 import { selfSigned } from '../testing/self-signed.ts'
 import { createAuthority } from './authority.ts'
 import { EgressProxy, maxConnections, type ProxyOptions } from './proxy.ts'
@@ -228,4 +228,74 @@ it('keeps a bounded number of connections, and takes others when those have ende
   for (const socket of sockets) socket.end()
   await Promise.all(ends)
   expect(await ask(port, '/')).toMatchObject({ status: 200 })
+})
+
+it('keeps few answers for clients that do not read, and ends their connections', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  let requests = 0
+  const { port } = await openProxy((_, response) => {
+    requests++
+    response.end(Buffer.alloc(10_000_000))
+  })
+  let begun = 0
+  for (let index = 0; index < 30; index++) {
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    onTestFinished(() => void socket.destroy())
+    socket.write('GET http://pages.test/ HTTP/1.1\r\nhost: x\r\n\r\n')
+    socket.once('data', () => {
+      begun++
+      socket.pause()
+    })
+  }
+  for (const round of [12, 24, 30]) {
+    await expect.poll(() => begun, { timeout: 60_000 }).toBe(round)
+    for (let index = 0; index < 10; index++) expect(await send(port, 'garbage\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /)
+    expect(requests).toBe(round)
+    vi.advanceTimersByTime(20_000)
+  }
+  expect(await send(port, 'GET http://pages.test/ HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+it('reads no body before there is a place for it', async () => {
+  const bodies: string[] = []
+  const answers: ServerResponse[] = []
+  const { port } = await openProxy(({ url }, response) => {
+    bodies.push(url!)
+    answers.push(response)
+  })
+  const post = (path: string, body: string) => {
+    const head = `POST http://pages.test/${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\nconnection: close\r\n\r\n`
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`${head}${body}`)
+    return socket
+  }
+  // Bodies without end take all places.
+  const slow = Array.from({ length: 12 }, (_, index) => post(`slow/${index}`, 'x'))
+  for (let index = 0; index < 10; index++) await send(port, 'garbage\r\n\r\n')
+  const next = post('next', 'text')
+  for (let index = 0; index < 10; index++) await send(port, 'garbage\r\n\r\n')
+  expect(bodies).toEqual([])
+  // A client that leaves while it waits takes no place with it.
+  const gone = post('gone', 'text')
+  const last = post('last', 'text')
+  gone.destroy()
+  for (const socket of slow) socket.destroy()
+  await expect.poll(() => bodies.filter((path) => path !== '/gone').sort()).toEqual(['/last', '/next'])
+  for (const answer of answers) answer.end('in')
+  expect(await readAll(next)).toMatch(/in$/)
+  expect(await readAll(last)).toMatch(/in$/)
+})
+
+it('answers requests of one connection in turn, and ends one that sends many at once', async () => {
+  let requests = 0
+  const { port } = await openProxy(({ url }, response) => {
+    requests++
+    if (url !== '/never') response.end(`for ${url}`)
+  })
+  const get = (path: string, more = '') => `GET http://pages.test/${path} HTTP/1.1\r\nhost: x\r\n${more}\r\n`
+  const both = await send(port, get('one') + get('two', 'connection: close\r\n'))
+  expect(both.match(/for \/(one|two)/g)).toEqual(['for /one', 'for /two'])
+  await send(port, get('never').repeat(10_000))
+  expect(requests).toBeLessThanOrEqual(3)
 })

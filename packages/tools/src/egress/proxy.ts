@@ -1,8 +1,9 @@
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
-import { type Relay, type RelayHeaders, ToolError } from '@aworld-train/core'
+import { createSlots, type Relay, type RelayHeaders, ToolError } from '@aworld-train/core'
 import { BodyError, createSecretCheck, discardBody, type OutwardEnd, OutwardError, readBody } from '@aworld-train/http'
 import type { Authority } from './authority.ts'
 
@@ -34,6 +35,10 @@ export interface ProxyCredentials {
 export const maxConnections = 256
 /** Silence after which a connection ends. The web has less time for an answer. */
 const idleMs = 120_000
+/** Most requests whose bodies and answers are in memory at once. The others wait unread. */
+const maxInMemory = 12
+/** Longest time in which a client takes an answer. */
+const drainMs = 20_000
 const maxHeaderBytes = 64 * 1024
 /** Longest request of a program. */
 const maxBodyBytes = 10_000_000
@@ -69,6 +74,9 @@ export class EgressProxy {
   /** What a connection leads to, if it is a tunnel. */
   readonly #tunnels = new WeakMap<object, string>()
   readonly #counts: ProxyCounts
+  readonly #places = createSlots(maxInMemory)
+  /** Connections with a request that waits for the answer to the one before. */
+  readonly #waiting = new WeakSet<Socket>()
   #open = 0
 
   constructor({ authority, relay, credentials, counts }: ProxyOptions) {
@@ -77,7 +85,7 @@ export class EgressProxy {
     this.#counts = counts
     this.#isAllowed = credentials ? basicCheck(credentials) : () => true
     this.#server = createServer({ maxHeaderSize: maxHeaderBytes, keepAliveTimeout: idleMs }, (request, response) => {
-      void this.#answer(request, response)
+      void this.#answerInTurn(request, response)
     })
     this.#server.timeout = idleMs
     this.#server.on('connect', (request, socket, head) => void this.#connect(request, socket, head))
@@ -99,6 +107,22 @@ export class EgressProxy {
     this.#server.emit('connection', connection)
   }
 
+  /** Answers a request after those before it on its connection. Of these one at most may be unanswered; clients do not send more. */
+  async #answerInTurn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = request
+    if (response.socket === null) {
+      if (this.#waiting.has(socket)) {
+        socket.destroy()
+        return
+      }
+      this.#waiting.add(socket)
+      // It has none until its turn.
+      await once(response, 'socket')
+      this.#waiting.delete(socket)
+    }
+    await this.#answer(request, response)
+  }
+
   /** Answers a request, of a tunnel or with a whole address. */
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.sendDate = false
@@ -109,6 +133,12 @@ export class EgressProxy {
       const { method = '' } = request
       if (!methods.has(method)) throw new RefusalError({ status: 501, text: `${method.slice(0, 20)} is not passed on.` })
       this.#relay.check(url)
+      await this.#places.take(gone.signal)
+      if (gone.signal.aborted) {
+        this.#places.give()
+        return
+      }
+      response.once('close', () => this.#places.give())
       const body = await readBody(request, response, maxBodyBytes)
       this.#counts.requests++
       const headers = request.headers as RelayHeaders
@@ -116,13 +146,13 @@ export class EgressProxy {
       // Without its length, bytes would come in chunks. An answer without a body has no length of its own.
       const length = answered.bytes.length > 0 ? { 'content-length': String(answered.bytes.length) } : {}
       response.writeHead(answered.status, { ...answered.headers, ...length } as Record<string, string | string[]>)
-      response.end(answered.bytes)
+      endInTime(response, answered.bytes)
     } catch (error) {
       if (gone.signal.aborted) return
       const { status, text, headers = {} } = this.#toRefusal(error)
       const last = request.complete ? {} : { connection: 'close' }
       response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', ...headers, ...last } as Record<string, string | string[]>)
-      response.end(request.method === 'HEAD' ? undefined : `${text}\n`)
+      endInTime(response, request.method === 'HEAD' ? '' : `${text}\n`)
       if (!request.complete) discardBody(request)
     }
   }
@@ -214,6 +244,13 @@ function toRefusal(error: unknown): Refusal {
   if (error instanceof OutwardError) return { status: statusOf[error.end], text: error.message }
   if (error instanceof BodyError) return { status: error.reason === 'too-large' ? 413 : 400, text: `${error.message}.` }
   return { status: 502, text: error instanceof ToolError ? error.message : 'The request failed; the log of the server says why.' }
+}
+
+/** Ends an answer. A client that does not read it loses its connection, because the answer stays in memory until then. */
+function endInTime(response: ServerResponse, content: string | Uint8Array): void {
+  const late = setTimeout(() => response.destroy(), drainMs)
+  response.once('close', () => clearTimeout(late))
+  response.end(content)
 }
 
 /** The check of a `Proxy-Authorization` against one name and password. */
