@@ -59,9 +59,10 @@ export function createToolJournal({
   function end(entry: Entry, { images = [], ...result }: ToolResult): void {
     if (entry.endedAt !== 0) return
     entry.endedAt = preciseNow()
-    const kept = images.filter(({ data, shows = 'own' }) => {
-      const isSmall = imageBytes[shows] + data.length <= maxImageBytes
-      if (isSmall) imageBytes[shows] += data.length
+    const kept = images.filter(({ data, shows }) => {
+      const budget = shows ?? 'own'
+      const isSmall = imageBytes[budget] + data.length <= maxImageBytes
+      if (isSmall) imageBytes[budget] += data.length
       return isSmall
     })
     entry.result = kept.length > 0 ? { ...result, images: kept } : result
