@@ -296,6 +296,7 @@ it('answers requests of one connection in turn, and ends one that sends many at 
   const get = (path: string, more = '') => `GET http://pages.test/${path} HTTP/1.1\r\nhost: x\r\n${more}\r\n`
   const both = await send(port, get('one') + get('two', 'connection: close\r\n'))
   expect(both.match(/for \/(one|two)/g)).toEqual(['for /one', 'for /two'])
-  await send(port, get('never').repeat(10_000))
+  // The end may come as a reset.
+  await send(port, get('never').repeat(10_000)).catch(() => {})
   expect(requests).toBeLessThanOrEqual(3)
 })
