@@ -310,6 +310,21 @@ test('beyond loopback the page refuses who has no token, and takes one', async (
   await expect.poll(() => page.innerText('#status'), patience).toBe('wide, attempt 2, task t1 · you watch')
 })
 
+test('a public server asks for a token on loopback too, where a proxy may pass requests on', async () => {
+  const proxied = await serve({ publicUrl: 'https://tools.example.com/mcp' })
+  onTestFinished(() => proxied.close())
+  const answer = await request({ ...proxied, url: proxied.localUrl }, 'POST', '/v1/leases', { ...leaseOpen, desktop: true })
+  const { id, token, desktopUrl } = LeaseAnswer.parse(await answer.json())
+  const page = new URL(desktopUrl!)
+  expect(page.hostname).toBe('tools.example.com')
+  const statusOf = async (path: string, query: Record<string, string>, headers = {}) =>
+    (await get(`http://127.0.0.1:${page.port}${path}?${new URLSearchParams(query)}`, headers)).status
+  expect(await statusOf('/vnc.html', {})).toBe(401)
+  expect(await statusOf('/desktop', { lease: id })).toBe(401)
+  expect(await statusOf('/desktop', { lease: id }, upgrade)).toBe(401)
+  expect(await statusOf('/desktop', { lease: id, token }, upgrade)).toBe(101)
+})
+
 test('garbage ends its own connection alone, and says so', async () => {
   const lease = await open('garbage')
   const address = lease.address('/desktop', { lease: lease.id })

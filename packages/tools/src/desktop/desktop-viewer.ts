@@ -66,12 +66,14 @@ interface Watcher {
 
 /**
  * Serves the page `/vnc.html`, which shows the desktop of a lease: the one of `lease=`, of the rollout in `rollout=`, or the newest.
- * `token=` has to have the scope `desktop`, of this lease or of all; on loopback nobody needs one to watch. Rejects with CONFIG_INVALID, and
- * with GATEWAY_PORT_IN_USE.
+ * `token=` has to have the scope `desktop`, of this lease or of all; on loopback nobody needs one to watch, unless the server is public.
+ * Rejects with CONFIG_INVALID, and with GATEWAY_PORT_IN_USE.
  */
 export async function openDesktopViewer(options: DesktopViewerOptions): Promise<DesktopViewer> {
   const { host, publicHost, tokens, leases } = options
   const allowedHosts = publicHost === undefined ? options.allowedHosts : [...options.allowedHosts, publicHost]
+  // Requests that a reverse proxy of this machine passes on come over loopback too.
+  const isLocal = isLoopback(host) && (publicHost === undefined || isLoopback(publicHost))
   const watchers = new Map<Lease, number>()
   const sockets = new WebSocketServer({ noServer: true, maxPayload: maxMessageBytes, perMessageDeflate: false })
 
@@ -81,7 +83,7 @@ export async function openDesktopViewer(options: DesktopViewerOptions): Promise<
     if (origin !== undefined && !isOwnOrigin(origin, name, allowedHosts))
       throw new TrainError('HOST_REFUSED', 'Another page may not watch the desktop; open /vnc.html itself.')
     const token = query.get('token')
-    if (token === null && isLoopback(host) && isLoopback(name.replace(/:\d+$/, ''))) return null
+    if (token === null && isLocal && isLoopback(name.replace(/:\d+$/, ''))) return null
     const auth = await tokens.verifyAccessToken(token ?? '')
     if (!auth.scopes.includes(watchScope)) throw invalidToken()
     return auth
