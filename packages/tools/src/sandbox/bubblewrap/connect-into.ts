@@ -17,7 +17,14 @@ export async function connectInto(pid: number | undefined, name: string, signal:
     await using file = await open(`/proc/${pid}/root/dev/shm/${name}`, O_PATH | constants.O_NOFOLLOW)
     if (!(await file.stat()).isSocket()) throw new Error('it is no socket')
     const socket = connect(`/proc/self/fd/${file.fd}`)
-    await once(socket, 'connect', { signal })
+    // An error that comes after the signal has no other listener.
+    socket.on('error', () => {})
+    try {
+      await once(socket, 'connect', { signal })
+    } catch (error) {
+      socket.destroy()
+      throw error
+    }
     return socket
   } catch (cause) {
     signal.throwIfAborted()
