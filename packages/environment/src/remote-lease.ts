@@ -97,7 +97,7 @@ export async function openRemoteLease(
     await response?.body?.cancel()
   }
   const location = opened.headers.get('location')
-  const located = location === null ? null : URL.parse(location, root)
+  const located = location === null ? null : URL.parse(location, root.href)
   const isExposed = url.protocol === 'https:' && located !== null && located.protocol !== 'https:'
   let lease = await read(opened).catch(async (error: unknown) => {
     if (located && !isExposed) await closeAt(located)
