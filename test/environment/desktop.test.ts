@@ -325,6 +325,23 @@ test('a public server asks for a token on loopback too, where a proxy may pass r
   expect(await statusOf('/desktop', { lease: id, token }, upgrade)).toBe(101)
 })
 
+test('watchers who leave while the desktop starts take no place', async () => {
+  const lease = await open('hasty')
+  const address = lease.address('/desktop', { lease: lease.id })
+  await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      const socket = new WebSocket(address.replace('http', 'ws'))
+      await once(socket, 'open')
+      // A message beyond the limit ends its connection at once.
+      socket.send(Buffer.alloc(300_000))
+      await once(socket, 'close')
+    }),
+  )
+  for (let count = 0; count < 16; count++) await connectViewer(address)
+  expect((await get(address, upgrade)).status).toBe(503)
+  await lease.close()
+})
+
 test('garbage ends its own connection alone, and says so', async () => {
   const lease = await open('garbage')
   const address = lease.address('/desktop', { lease: lease.id })

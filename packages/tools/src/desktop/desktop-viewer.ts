@@ -1,6 +1,6 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { errorMessage, TrainError, toTrainError } from '@aworld-train/core'
+import { errorMessage, orAborted, TrainError, toTrainError } from '@aworld-train/core'
 import { discardBody, type HttpLimits, isLoopback, openHttpServer, requestUrl, type TlsIdentity } from '@aworld-train/http'
 import { type AuthInfo, OAuthError } from '@modelcontextprotocol/server'
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
@@ -147,25 +147,36 @@ export async function openDesktopViewer(options: DesktopViewerOptions): Promise<
   async function connect(socket: WebSocket, { lease, expiresAt }: Watcher): Promise<void> {
     watchers.set(lease, (watchers.get(lease) ?? 0) + 1)
     const close = (code: number, reason: string) => socket.close(code, reason.slice(0, longestReason))
-    const lifetimeMs = expiresAt === null ? longestTimerMs : Math.min(expiresAt - Date.now(), longestTimerMs)
-    const timer = setTimeout(close, lifetimeMs, closeCodes.policy, 'The token has expired.')
+    const end = new AbortController()
+    const expire = () => {
+      close(closeCodes.policy, 'The token has expired.')
+      end.abort(new Error('The token has expired.'))
+    }
+    const timer = setTimeout(expire, expiresAt === null ? longestTimerMs : Math.min(expiresAt - Date.now(), longestTimerMs))
+    socket.once('close', () => {
+      clearTimeout(timer)
+      end.abort(new Error('The watcher left.'))
+    })
     const stream = createWebSocketStream(socket)
     // A message beyond the limit is not read to its end.
     stream.on('error', () => socket.terminate())
     try {
-      const connection = await (await lease.desktop())!.connect(lease.signal)
-      const left = new Promise((resolve) => connection.once('close', resolve))
+      const desktop = await orAborted(lease.desktop(), end.signal)
+      const connection = await desktop!.connect(AbortSignal.any([lease.signal, end.signal]))
       connection.on('error', () => {})
-      stream.once('close', () => connection.destroy())
+      const closed = new Promise((resolve) => connection.once('close', resolve))
+      // The end may have come with the connection.
+      if (end.signal.aborted) connection.destroy()
+      end.signal.addEventListener('abort', () => connection.destroy())
       stream.pipe(connection)
       connection.pipe(stream, { end: false })
-      await left
-      // Until the browser's own close is read, its connection stays.
-      stream.resume()
+      await closed
       close(closeCodes.normal, lease.ended?.message ?? 'The desktop closed the connection.')
     } catch (error) {
       close(closeCodes.failed, lease.ended?.message ?? errorMessage(error))
     } finally {
+      // Until the browser's own close is read, its connection stays.
+      stream.resume()
       clearTimeout(timer)
       const others = watchers.get(lease)! - 1
       if (others > 0) watchers.set(lease, others)
