@@ -1,8 +1,6 @@
 import type { Outward, ParserJail, SandboxTier, Shell, ToolImage, Workspace } from '@aworld-train/core'
 import { z } from 'zod'
 import type { Egress } from './egress/open-egress.ts'
-import type { Browsers } from './servers/browser/browsers.ts'
-import type { LeaseBrowser } from './servers/browser/lease-browser.ts'
 
 /** Families of tools. A lease's token names those that it may call. */
 export const toolScopes = ['terminal', 'code', 'files', 'web', 'browser', 'search', 'models'] as const
@@ -27,7 +25,7 @@ export interface ToolServer {
   readonly needs: readonly ToolNeed[]
   readonly tools: readonly ServerTool[]
   /** What the machine lacks for its tools, each with its remedy as a sentence. */
-  missing?(browsers: Browsers): readonly string[]
+  missing?(browsers: { missing(): readonly string[] }): readonly string[]
   /** Tools that its program has and it does not offer, with the reason as a sentence for a model that calls one. */
   readonly refused?: Readonly<Record<string, string>> | undefined
 }
@@ -60,8 +58,11 @@ export interface ServerToolContext {
   readonly tier: SandboxTier
   /** The shell of the calling agent's run, opened at its first use. */
   shell(): Promise<Shell>
-  /** The browser of the lease, started at its first use. */
-  readonly browser: LeaseBrowser
+  /**
+   * Calls a tool of Playwright's in the browser of the lease, which starts at the first call. Resolves to the text of its answer. What the
+   * browser refuses, and its end in the middle of the call, reject with a ToolError.
+   */
+  browse(tool: string, input: Readonly<Record<string, unknown>>): Promise<string>
   /** The screen of the lease, for its graphical programs; `null` if it has none. `display` is as `DISPLAY` names it. */
   desktop(): Promise<{ readonly display: string } | null>
   readonly outward: Outward

@@ -69,7 +69,7 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
       workspace,
       tier: world.tier,
       shell: () => lease.shell(session),
-      browser: world.browsers.of(workspace),
+      browse: (tool, input) => world.browsers.of(workspace).call(tool, input, context),
       desktop: () => lease.desktop(),
       outward,
       egress: () => lease.egress(),

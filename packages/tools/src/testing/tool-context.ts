@@ -14,11 +14,12 @@ export async function openToolContext(overrides: Partial<ServerToolContext> = {}
   const sandbox = await openSandbox()
   const workspace = await sandbox.workspace({}, signal)
   let shell: Promise<Shell> | null = null
-  return {
+  const browser = new Browsers({ tier: sandbox.tier }).of(workspace)
+  const context: TestToolContext = {
     workspace,
     tier: sandbox.tier,
     shell: () => (shell ??= workspace.shell(signal)),
-    browser: new Browsers({ tier: sandbox.tier }).of(workspace),
+    browse: (tool, input) => browser.call(tool, input, context),
     desktop: async () => null,
     outward: noOutward,
     egress: async () => Promise.reject(new ToolError('There is no way to the web.')),
@@ -29,6 +30,7 @@ export async function openToolContext(overrides: Partial<ServerToolContext> = {}
     ...overrides,
     close: () => sandbox.close(),
   }
+  return context
 }
 
 export interface ToolAnswer {

@@ -18,7 +18,7 @@ function toServerTool({ name, description, inputSchema }: (typeof packageTools)[
     output: z.object({ text: z.string() }),
     async call(input, context) {
       const { url } = input
-      const text = await context.browser.call(name, typeof url === 'string' ? { ...input, url: pageAddress(url) } : input, context)
+      const text = await context.browse(name, typeof url === 'string' ? { ...input, url: pageAddress(url) } : input)
       return { text: text + (await showPicture(text, context)) }
     },
     toText: ({ text }) => text,
