@@ -10,7 +10,7 @@ test('where no program of the machine runs, the status and every call say what i
   const sandbox = await openSimulatedSandbox()
   const server = await openTestServer({ sandbox, servers: [browserServer] })
   const client = await connectClient(server.url, { token: server.connectionToken })
-  const remedy = /start the environment on Linux with bubblewrap and Chromium/
+  const remedy = /starts the environment on Linux with bubblewrap \(apt-get install bubblewrap chromium-headless-shell\)/
   expect(server.status().servers[0]!.missing[0]).toMatch(remedy)
   expect(await callTool(client, 'browser-server__browser_navigate', { url: 'https://example.com' })).toMatch(remedy)
   await client.close()
