@@ -326,6 +326,8 @@ test('a public server asks for a token on loopback too, where a proxy may pass r
 })
 
 test('watchers who leave while the desktop starts take no place', async () => {
+  // The page of another test would show this desktop.
+  await page.goto('about:blank')
   const lease = await open('hasty')
   const address = lease.address('/desktop', { lease: lease.id })
   await Promise.all(
