@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createSlots, orAborted, type RunningProgram, ToolError, TrainError, type Workspace } from '@aworld-train/core'
 import { Client } from '@modelcontextprotocol/client'
 import { z } from 'zod'
@@ -135,16 +136,19 @@ export class LeaseBrowser {
   }
 }
 
-/** Chromium shows a page of its own after an error, and the next navigation may meet it. */
-const errorPage = 'is interrupted by another navigation to "chrome-error:'
+/** Chromium shows a page of its own after an error, and the next navigation may meet that. */
+const interrupted = 'is interrupted by another navigation to '
+const mostTries = 3
+const settleMs = 500
 
 async function ask(client: Client, name: string, input: Readonly<Record<string, unknown>>, signal: AbortSignal) {
-  for (let again = true; ; again = false) {
+  for (let tries = 1; ; tries++) {
     // The signal says when it is late.
     const result = await client.callTool({ name, arguments: input }, { signal, timeout: callTimeoutMs * 2 })
     const { content, isError } = callResult.parse(result)
     const [{ text }] = content
-    if (!(again && isError && text.includes(errorPage))) return { text, isError }
+    if (!isError || tries === mostTries || !text.includes(interrupted)) return { text, isError }
+    await sleep(settleMs, undefined, { signal })
   }
 }
 
