@@ -5,7 +5,6 @@ import { type AuthInfo, createMcpHandler, ProtocolError, ProtocolErrorCode, Serv
 import type { Lease } from '../leases/lease.ts'
 import type { OfferedTool } from './offered-tools.ts'
 import { runTool, type ToolWorld } from './run-tool.ts'
-import { withFrame } from './with-frame.ts'
 
 /** A caller, and the tools that it may call. */
 export interface Caller {
@@ -55,8 +54,7 @@ export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): 
       try {
         const signal = AbortSignal.any([mcpReq.signal, cancel.signal])
         const run = { offered, input: params.arguments, lease, session: caller.session, signal }
-        const inTime = AbortSignal.any([signal, AbortSignal.timeout(world.callTimeoutMs)])
-        const result = await lease.work(async () => withFrame(await runTool(run, world), lease, inTime))
+        const result = await lease.work(() => runTool(run, world))
         if (result.isError) calls.errors++
         return result
       } catch (error) {

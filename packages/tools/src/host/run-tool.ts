@@ -14,6 +14,7 @@ import type { Browsers } from '../servers/browser/browsers.ts'
 import { type ModelSettings, openToolModel } from '../settings/models.ts'
 import type { ModelRole, ServerToolContext } from '../tool-server.ts'
 import type { OfferedTool } from './offered-tools.ts'
+import { withFrame } from './with-frame.ts'
 
 /** Parts that tools use besides the workspace of their lease. */
 export interface ToolWorld {
@@ -59,8 +60,26 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
   }
   if (lease.running >= world.maxCalls) return toolError(`${lease.running} calls are running already; wait for one of them to end.`)
   const late = AbortSignal.timeout(world.callTimeoutMs)
-  const either = AbortSignal.any([signal, lease.signal, late])
   const release = lease.use()
+  try {
+    return await withFrame(
+      await answer({ offered, input, lease, session, signal }, parsed.data, late, world),
+      lease,
+      AbortSignal.any([signal, late]),
+    )
+  } finally {
+    release()
+  }
+}
+
+/** The answer of a tool to arguments that fit. */
+async function answer(
+  { offered, input, lease, session, signal }: ToolRun,
+  fitting: Record<string, unknown>,
+  late: AbortSignal,
+  world: ToolWorld,
+): Promise<CallToolResult> {
+  const either = AbortSignal.any([signal, lease.signal, late])
   try {
     const workspace = await orAborted(lease.workspace(), either)
     const images: ToolImage[] = []
@@ -78,7 +97,7 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
       show: (image) => void images.push(image),
       signal: either,
     }
-    const output = await orAborted(offered.tool.call(parsed.data, context), either)
+    const output = await orAborted(offered.tool.call(fitting, context), either)
     const texts = [offered.tool.toText(output), ...ignoredArguments(offered, input)]
     const content = [
       ...texts.map((text) => ({ type: 'text' as const, text })),
@@ -97,8 +116,6 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
     }
     lease.report(error instanceof Error ? error : new Error(String(error)))
     throw new ProtocolError(ProtocolErrorCode.InternalError, `The tool "${offered.listing.name}" failed; the log of the server says why.`)
-  } finally {
-    release()
   }
 }
 
