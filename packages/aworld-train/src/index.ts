@@ -41,8 +41,10 @@ export {
   drGrpo,
   type Environment,
   type Episode,
+  type EvaluationReport,
+  type EvaluationRow,
+  type EvaluationWithResults,
   gspo,
-  type InferenceReport,
   type McpConfig,
   type Message,
   type PolicyLoss,
@@ -78,6 +80,8 @@ export {
 export { AgentTrainer } from './agent-trainer.ts'
 export type { AgentTrainerOptions } from './agent-trainer-options.ts'
 export { AworldAgentLoop } from './aworld/agent-loop.ts'
+export type { EvaluationOptions } from './evaluation/plan-evaluation.ts'
+export { type RunEvaluationOptions, runEvaluation } from './evaluation/run-evaluation.ts'
 export type { AworldTrainerOptions } from './aworld/trainer-options.ts'
 export { createEnvironment, openVerifier } from './environment.ts'
 export { launcherEngines, workerEntry } from './launchers.ts'

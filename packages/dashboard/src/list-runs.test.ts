@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { InferenceReport, type RunListing } from '@aworld-train/core'
+import { EvaluationReport, type RunListing } from '@aworld-train/core'
 import { expect, it } from 'vitest'
 import { openDashboard } from './open-dashboard.ts'
 import { writeRun } from './testing/write-run.ts'
 
 const calls = { agent: 4, gateway: 4, engine: 4 }
-const evaluation = InferenceReport.parse({
+const evaluation = EvaluationReport.parse({
   version: 1,
   kind: 'evaluation',
   model: '/models/tiny',

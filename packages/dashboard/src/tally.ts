@@ -220,6 +220,6 @@ function toEvaluation({ name, split, step, tasks, kinds }: EvaluationTally): Eva
     tasks: tasks.size,
     ...measure(perTask, rollouts),
     byKind: Object.fromEntries([...kinds].map(([kind, ofKind]) => [kind, measure(ofKind)])),
-    passAtK: passRates(rewards),
+    passAtK: Object.fromEntries(Object.entries(passRates(rewards)).map(([k, values]) => [k, sum(values) / values.length])),
   }
 }

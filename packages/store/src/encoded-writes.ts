@@ -45,6 +45,8 @@ export interface EncodedWrites extends Pick<RunStore & SubmissionStore, 'release
   begin(request: RolloutRequest, at: number, before: EndedAttempt | null): ReturnType<RunStore['begin']>
   appendTurn(rollout: string, attempt: number, turn: EncodedTurn): Promise<void>
   cancel(rollout: string, attempt: number | null, at: number): Promise<void>
+  /** Takes results back, so that their rollouts run again. One without a result is passed over. */
+  takeBack(rollouts: readonly string[]): Promise<void>
   /** Says that training goes on after `step`. Rollouts for later steps that are not committed then belong to no step. */
   discardStepsAfter(step: number): Promise<void>
   /** `missing` are turns of the episode that may not be stored yet. */
@@ -242,6 +244,22 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
       }),
 
     cancel: (rollout, attempt, at) => commits.commit({ synced: false, apply: () => void cancelRollout.run(at, rollout, attempt) }),
+
+    async takeBack(rollouts) {
+      await commits.commit({
+        synced: true,
+        apply() {
+          const episodes = rollouts.map((key) => queries.episode(key)).filter((episode) => episode !== null)
+          if (episodes.length > 0) noteTakenBack(database)
+          for (const { rollout, error, timing } of episodes) {
+            const { id } = begun(rollout)
+            if (error) attempts.keepEnded(id, { worker: null, endedAt: timing.endedAt, error })
+            deleteEpisode.run(id)
+            takeBack.run(id)
+          }
+        },
+      })
+    },
 
     async discardStepsAfter(step) {
       await commits.commit({

@@ -29,7 +29,7 @@ export interface RunStoreOptions {
 }
 
 /** A run store with its manifest. */
-export interface OwnedRunStore extends Omit<RunStore, 'episodes'>, Omit<RunQueries, 'close'>, RunWrites {
+export interface OwnedRunStore extends Omit<RunStore, 'episodes'>, Omit<RunQueries, 'close'>, Omit<RunWrites, 'takeBack'> {
   readonly manifest: RunManifest
   /** Damage to the run's tokens found at opening, and what was done about it; `null` if no result lost tokens. */
   readonly damage: string | null
@@ -37,6 +37,8 @@ export interface OwnedRunStore extends Omit<RunStore, 'episodes'>, Omit<RunQueri
   keepHealth(sample: HealthSample, workers?: readonly WorkerHealth[]): Promise<void>
   /** Marks the run finished, so that the same command starts a new one. */
   complete(): Promise<void>
+  /** Takes results back, so that their rollouts run again, and marks the run unfinished. */
+  reopen(rollouts: readonly string[]): Promise<void>
 }
 
 /**
@@ -79,7 +81,11 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
       }
     }
 
-    const writes = createRunWrites(writer.writes)
+    const { takeBack, ...writes } = createRunWrites(writer.writes)
+    const mark = async (status: RunManifest['status']) => {
+      manifest = { ...manifest, status }
+      await writeManifest(path, manifest)
+    }
 
     return {
       path,
@@ -97,9 +103,10 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
         await Promise.all([writes.setState(healthKey(sample), sample), writes.setState(workersKey, workers)])
       },
       appendEvent: events.append,
-      async complete() {
-        manifest = { ...manifest, status: 'finished' }
-        await writeManifest(path, manifest)
+      complete: () => mark('finished'),
+      async reopen(rollouts) {
+        await mark('running')
+        await takeBack(rollouts)
       },
       close,
     }

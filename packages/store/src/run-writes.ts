@@ -8,7 +8,7 @@ import { toTurnRecord } from './turn-record.ts'
 export type RunWrites = RolloutWriter &
   Omit<SubmissionStore, 'submissions'> &
   Pick<RunProgress, 'commitStep' | 'setState'> &
-  Pick<EncodedWrites, 'discardStepsAfter'>
+  Pick<EncodedWrites, 'discardStepsAfter' | 'takeBack'>
 
 /** Creates the writes of a run, which encode turns in the calling thread. */
 export function createRunWrites({
@@ -37,6 +37,7 @@ export function createRunWrites({
     begin: (request, before = null) => begin(request, preciseNow(), before),
     commitStep: progress.commitStep,
     discardStepsAfter: progress.discardStepsAfter,
+    takeBack: progress.takeBack,
     setState: progress.setState,
     async cancel(rollout, attempt) {
       await cancel(rollout, attempt, preciseNow())

@@ -70,6 +70,7 @@ export async function startThreadWriter(options: ThreadOptions): Promise<RunWrit
       appendTurn: (rollout, attempt, turn) => call('appendTurn', [rollout, attempt, turn], [turn]),
       finish: (episode, missing, worker) => call('finish', [episode, missing, worker], missing),
       cancel: (rollout, attempt, at) => call('cancel', [rollout, attempt, at]),
+      takeBack: (rollouts) => call('takeBack', [rollouts]),
       discardStepsAfter: (step) => call('discardStepsAfter', [step]),
       commitStep: (step, samples) => call('commitStep', [step, samples]),
       setState: (key, value) => call('setState', [key, value]),

@@ -38,11 +38,18 @@ export { toChannelTask } from './dataset/to-channel-task.ts'
 export { writeParquet, writeParquetRows } from './dataset/write-parquet.ts'
 export { firstFailure } from './directory/first-failure.ts'
 export { watchHealth } from './directory/health-watch.ts'
+export { policiesIn } from './directory/policies-in.ts'
 export { countCallsOf, openRunAccounts, summarizeCalls } from './directory/run-accounts.ts'
 export type { RunDirectory } from './directory/run-directory.ts'
 export { removeUnfinished, runVersions } from './directory/run-files.ts'
 export { openRunSession, type RunSession } from './directory/run-session.ts'
 export { inTriedRun, type RunRequest } from './directory/tried-run.ts'
+export { compareEvaluations, type FinishedEvaluation } from './evaluation/compare.ts'
+export { evaluateAgent } from './evaluation/evaluate-agent.ts'
+export type { EvaluationPlan, OpenedModel, PlannedModel } from './evaluation/evaluation-plan.ts'
+export { findEvaluation, listEvaluations, readEvaluation } from './evaluation/finished-evaluations.ts'
+export { requireFewFailures } from './evaluation/leave-report.ts'
+export { rescoreEvaluation } from './evaluation/rescore.ts'
 export { createFailureTally, type EvaluationHere } from './events/failure-tally.ts'
 export { createIdleClock } from './events/idle-clock.ts'
 export { checkExecutor } from './executor/check-executor.ts'
@@ -66,6 +73,7 @@ export {
   chosenColumn,
   type Findings,
   refuseProblems,
+  requireKinds,
   resolveSource,
 } from './inputs/named-dataset.ts'
 export { findLoss, passWarnings } from './inputs/named-loss.ts'

@@ -2,7 +2,7 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Agent, AgentTrainer, type InferenceReport, loadDataset } from 'aworld-train'
+import { Agent, AgentTrainer, type EvaluationWithResults, loadDataset } from 'aworld-train'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemPrompt } from '../../../examples/periodic-table/agent.ts'
 import definition from '../../../examples/periodic-table/aworld-train.config.ts'
@@ -78,7 +78,7 @@ async function evaluate(
   serverArguments: readonly string[],
   dataset: string | readonly Record<string, unknown>[],
   samplingSeed: number,
-): Promise<InferenceReport> {
+): Promise<EvaluationWithResults> {
   const agent = new Agent({
     name: 'chemist',
     systemPrompt,

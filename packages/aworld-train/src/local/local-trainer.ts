@@ -1,5 +1,5 @@
 import { dirname, join, resolve } from 'node:path'
-import { type InferenceReport, type RunReport, TrainError } from '@aworld-train/core'
+import { type EvaluationWithResults, type RunReport, TrainError } from '@aworld-train/core'
 import { verlKeys } from '@aworld-train/trainers/verl'
 import {
   checkAgentSide,
@@ -8,6 +8,7 @@ import {
   collectProblems,
   createNamedReward,
   type DatasetSource,
+  evaluateAgent,
   findLoss,
   type LoadedDataset,
   type LocalConfig,
@@ -25,11 +26,13 @@ import {
 } from '@aworld-train/training'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { createEnvironment, openVerifier } from '../environment.ts'
-import { launcherEngines } from '../launchers.ts'
+import { modelsOf } from '../evaluation/find-weights.ts'
+import { evaluationSampling } from '../evaluation/plan-evaluation.ts'
+import { plannedPolicies } from '../evaluation/planned-models.ts'
+import { launcherEngines, workerEntry } from '../launchers.ts'
 import { localPolicy, threadNotes } from '../policies/local-policy.ts'
 import type { PolicyKind } from '../policies/policy.ts'
 import { trainerSections } from '../policies/trainer-sections.ts'
-import { runInference } from './inference.ts'
 import { type OpenPolicy, openPolicy } from './open-policy.ts'
 import type { LocalPlan } from './plan.ts'
 import { planPolicies, withPolicies } from './plan-policies.ts'
@@ -132,7 +135,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     return this.#keep(await runLocalTraining(this.readyPlan(), { runPath: this.runPath, options: this.inputs.options, signal }))
   }
 
-  override async inference(dataset: unknown, signal: AbortSignal = new AbortController().signal): Promise<InferenceReport> {
+  override async inference(dataset: unknown, signal: AbortSignal = new AbortController().signal): Promise<EvaluationWithResults> {
     const plan = this.readyPlan()
     const loaded = dataset === undefined ? plan.test : await this.#inferenceDataset(dataset as DatasetSource, plan.config)
     if (!loaded)
@@ -140,14 +143,25 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
         'DATASET_INVALID',
         'There is nothing to evaluate; pass a dataset, or name a test set in testDataset or data.testFiles. Training data never stands in for it.',
       )
-    return await runInference(plan, {
-      runPath: this.runPath,
-      options: this.inputs.options,
-      dataset: loaded,
-      signal,
-      samplesPerPrompt: this.inputs.options.samples,
-      ...(this.#trained ?? { checkpoint: this.inputs.options.checkpoint }),
-    })
+    const { samples, checkpoint } = this.inputs.options
+    const weights = this.#trained ?? { models: modelsOf(plan, checkpoint), checkpoint: checkpoint === undefined ? null : resolve(checkpoint) }
+    return await evaluateAgent(
+      {
+        ...plan,
+        name: `${plan.name}-eval`,
+        dataset: loaded,
+        samplesPerTask: samples ?? plan.config.evaluation.samplesPerPrompt,
+        sampling: evaluationSampling(plan.config),
+        settings: plan.config,
+        model: plannedPolicies(plan, weights),
+        reward: { source: plan.rewardSource, directory: plan.rewardDirectory },
+        launchers: { engines: launcherEngines, entry: workerEntry },
+        budget: null,
+        maxFailed: 1,
+        command: null,
+      },
+      { runPath: this.runPath, options: { ...this.inputs.options, resume: undefined }, signal },
+    )
   }
 
   /**

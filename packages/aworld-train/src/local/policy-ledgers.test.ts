@@ -1,6 +1,6 @@
 import { cpSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { InferenceReport, RunReport } from '@aworld-train/core'
+import type { EvaluationReport, RunReport } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { makeTwoModels, trainerOfTwo } from './two-policies.test-support.ts'
@@ -72,12 +72,12 @@ it('a checkpoint of several policies is evaluated with the models that its run b
   const reader = { trainable: false }
   const trainer = await trainerOfTwo({ folder, reader, steps: 1 })
   const { path, checkpoint } = await trainer.train()
-  const trained = await trainer.inference<InferenceReport>()
-  const started = await (await trainerOfTwo({ folder, reader })).inference<InferenceReport>()
+  const trained = await trainer.inference<EvaluationReport>()
+  const started = await (await trainerOfTwo({ folder, reader })).inference<EvaluationReport>()
   // The configuration names another model by then.
   cpSync(join(folder, 'reader'), join(folder, 'other'), { recursive: true })
   const later = await trainerOfTwo({ folder, reader: { ...reader, path: './other' }, checkpoint: join(path, checkpoint!) })
-  const report = await later.inference<InferenceReport>()
+  const report = await later.inference<EvaluationReport>()
   expect(report).toMatchObject({
     model: null,
     policies: {
@@ -85,7 +85,7 @@ it('a checkpoint of several policies is evaluated with the models that its run b
       reader: { model: join(folder, 'reader'), checkpoint: null },
     },
   })
-  const completionsOf = (each: InferenceReport) => {
+  const completionsOf = (each: EvaluationReport) => {
     const run = readRun(each.path)
     try {
       return [...run.episodes({})].flatMap(({ trajectories }) => trajectories.map(({ turns }) => [...turns[0]!.completionTokenIds]))
@@ -100,7 +100,7 @@ it('a checkpoint of several policies is evaluated with the models that its run b
   cpSync(join(path, checkpoint!), saved, { recursive: true })
   const named = await (
     await trainerOfTwo({ folder, reader: { ...reader, path: './other' }, checkpoint: saved })
-  ).inference<InferenceReport>()
+  ).inference<EvaluationReport>()
   expect(named.policies!['reader']!.model).toBe(join(folder, 'reader'))
 })
 

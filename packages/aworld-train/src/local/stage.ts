@@ -1,6 +1,6 @@
 import { loadChatModel } from '@aworld-train/chat'
 import type { AnswerKey, Environment, RolloutWriter, RunEvent, TokenEngine } from '@aworld-train/core'
-import type { Gateway } from '@aworld-train/gateway'
+import type { Gateway, TokenRoute } from '@aworld-train/gateway'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import {
   countCalls,
@@ -35,19 +35,59 @@ export interface StageOptions {
 }
 
 /** Everything between agents and policies: engines, gateway, environment, rollout runner. */
-export interface Stage {
-  readonly policy: Policy
-  /** The engine of each policy, by the name that agents ask for. */
-  readonly engines: Readonly<Record<string, TokenEngine>>
-  /** The policy that the program's first agent asks, which gets the prompts of tasks. */
-  readonly promptModel: PromptModel
+export interface Stage extends Omit<OpenedPolicies, 'routes'> {
   readonly gateway: Gateway
   /** `null` if agents and their tools run in other processes. */
   readonly environment: Environment | null
   readonly runner: InProcessRolloutRunner
-  /** Number of calls that have reached the engine. */
-  engineCalls(): number
   close(): Promise<void>
+}
+
+/** The open policies of a plan, with the routes by which a gateway serves them. */
+export interface OpenedPolicies {
+  readonly policy: Policy
+  /** By the names that agents ask for; the first is one that is trained. */
+  readonly routes: Readonly<Record<string, TokenRoute>>
+  /** The engine of each policy, by the name that agents ask for. */
+  readonly engines: Readonly<Record<string, TokenEngine>>
+  /** The policy that the program's first agent asks, which gets the prompts of tasks. */
+  readonly promptModel: PromptModel
+  /** Number of calls that have reached the engines. */
+  engineCalls(): number
+}
+
+/** Opens the policies of a plan over the folders of their models; `stack` closes them. */
+export async function openPolicyRoutes(
+  stack: AsyncDisposableStack,
+  { policies, program }: Pick<LocalPlan, 'policies' | 'program'>,
+  models: readonly string[],
+  signal: AbortSignal,
+): Promise<OpenedPolicies> {
+  const policy = stack.adopt(await openPolicies(policies, models, signal), (each) => each.close())
+  const members = policy.members ? [...policy.members.values()] : [policy]
+  const opened = await Promise.all(
+    members.map(async ({ engine }, index) => {
+      const { history, templateArguments, maxPromptBytes } = policies[index]!.settings
+      const { stopTokenIds } = engine.model
+      const chat = await loadChatModel({ directory: models[index]!, stopTokenIds, history, templateArguments })
+      return { chat, maxPromptBytes, counted: countCalls(engine), trainable: policies[index]!.trainable }
+    }),
+  )
+  // What the gateway says of its first policy, such as its weight version, is of one that is trained.
+  const trainedFirst = opened.toSorted((a, b) => Number(b.trainable) - Number(a.trainable))
+  const entry = opened.find(({ counted: { engine } }) => engine.model.name === program.agents[0]?.model) ?? opened[0]!
+  return {
+    policy,
+    routes: Object.fromEntries(
+      trainedFirst.map(({ counted: { engine }, chat, maxPromptBytes }) => [
+        engine.model.name,
+        { kind: 'token' as const, engine, chat, maxPromptBytes },
+      ]),
+    ),
+    engines: Object.fromEntries(members.map(({ engine }) => [engine.model.name, engine])),
+    promptModel: { chat: entry.chat, contextLength: entry.counted.engine.model.contextLength },
+    engineCalls: () => opened.reduce((sum, { counted }) => sum + counted.calls(), 0),
+  }
 }
 
 /** Opens the stage. If a part fails to open, the parts before it are closed. */
@@ -55,28 +95,13 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const { parts, store, answers, onEvent } = options
   const { config, configDirectory, seed, program, agent } = options.plan
   await using stack = new AsyncDisposableStack()
-  const { policies } = options.plan
-  const policy = stack.adopt(await openPolicies(policies, options.models, options.signal), (each) => each.close())
-  const members = policy.members ? [...policy.members.values()] : [policy]
-  const routes = await Promise.all(
-    members.map(async ({ engine }, index) => {
-      const { history, templateArguments, maxPromptBytes } = policies[index]!.settings
-      const { stopTokenIds } = engine.model
-      const chat = await loadChatModel({ directory: options.models[index]!, stopTokenIds, history, templateArguments })
-      return { chat, maxPromptBytes, counted: countCalls(engine), trainable: policies[index]!.trainable }
-    }),
-  )
-  const trainedFirst = routes.toSorted((a, b) => Number(b.trainable) - Number(a.trainable))
-  const entry = routes.find(({ counted: { engine } }) => engine.model.name === program.agents[0]?.model) ?? routes[0]!
+  const { routes, ...opened } = await openPolicyRoutes(stack, options.plan, options.models, options.signal)
   const { gateway, runner, environment } = await openTrainingSide(
     stack,
     {
       ...parts,
       ...options.served,
-      // What the gateway says of its first policy, such as its weight version, is of one that is trained.
-      policies: Object.fromEntries(
-        trainedFirst.map(({ counted: { engine }, chat, maxPromptBytes }) => [engine.model.name, { engine, chat, maxPromptBytes }]),
-      ),
+      policies: routes,
       settings: config,
       configDirectory,
       agentDirectory: agent.directory,
@@ -92,14 +117,5 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     (side) => ({ runner: openAgentSide(stack, side) }),
   )
   const owned = stack.move()
-  return {
-    policy,
-    engines: Object.fromEntries(members.map(({ engine }) => [engine.model.name, engine])),
-    promptModel: { chat: entry.chat, contextLength: entry.counted.engine.model.contextLength },
-    gateway,
-    environment,
-    runner,
-    engineCalls: () => routes.reduce((sum, { counted }) => sum + counted.calls(), 0),
-    close: () => owned.disposeAsync(),
-  }
+  return { ...opened, gateway, environment, runner, close: () => owned.disposeAsync() }
 }

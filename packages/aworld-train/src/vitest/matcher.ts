@@ -1,4 +1,4 @@
-import { type Episode, type EvaluationResult, type InferenceReport, isRecord, type Turn } from '@aworld-train/core'
+import { type Episode, type EvaluationResult, isRecord, type Turn } from '@aworld-train/core'
 import type { MatcherState } from 'vitest'
 import type { EvaluationWithEpisodes } from './evaluate.ts'
 
@@ -24,8 +24,8 @@ export const printInterval = ([low, high]: readonly [number, number]) => `[${rou
 
 export const isEpisode = (value: unknown): value is Episode => isRecord(value) && 'trajectories' in value && 'stopReason' in value
 export const isEvaluation = (value: unknown): value is EvaluationWithEpisodes => isReport(value) && 'episodes' in value
-/** A report of an inference, with a result for each rollout. */
-export const isReport = (value: unknown): value is InferenceReport => isRecord(value) && 'results' in value && 'interval' in value
+/** A report of `evaluate`, with a row for each rollout. */
+export const isReport = (value: unknown): value is EvaluationWithEpisodes => isRecord(value) && 'results' in value && 'interval' in value
 /** The result of an evaluation within a training, as in `report.before` and `report.after`. */
 export const isResult = (value: unknown): value is EvaluationResult => isRecord(value) && 'interval' in value && !('results' in value)
 

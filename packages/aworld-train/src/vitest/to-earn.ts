@@ -29,4 +29,4 @@ export function toEarn(this: MatcherState, received: unknown, expected: Expected
 }
 
 const describeFailures = ({ failed, rollouts }: { readonly failed: number; readonly rollouts: number }) =>
-  failed > 0 ? [`${failed} of ${rollouts} rollouts failed and count as 0.`] : []
+  failed > 0 ? [`${failed} of ${rollouts} rollouts failed and are in no mean.`] : []

@@ -1,9 +1,10 @@
-import { differenceOfMeans, type EvaluationResult, type InferenceReport, type MeanInterval, pairedDifference } from '@aworld-train/core'
+import { differenceOfMeans, type EvaluationResult, type MeanInterval, pairedDifference } from '@aworld-train/core'
 import type { MatcherState } from 'vitest'
+import type { EvaluationWithEpisodes } from './evaluate.ts'
 import { explain, isReport, isResult, type Match, printInterval, rounded, wrongSubject } from './matcher.ts'
 
-/** A report of `evaluate` or of `aworld-train eval`, or an evaluation in the report of a training. */
-export type ComparedReport = InferenceReport | EvaluationResult
+/** A report of `evaluate`, or an evaluation in the report of a training. */
+export type ComparedReport = EvaluationWithEpisodes | EvaluationResult
 
 /**
  * Whether the mean reward exceeds that of another report by more than chance: the 95 % interval of the difference is above 0. Reports with
@@ -38,7 +39,7 @@ export function toImproveOn(this: MatcherState, received: unknown, expected: unk
 type Pair = readonly [taskId: string, after: number, before: number]
 
 /** Mean rewards of each task in both reports, which must be of the same tasks. */
-function pairTasks(after: InferenceReport, before: InferenceReport): Pair[] {
+function pairTasks(after: EvaluationWithEpisodes, before: EvaluationWithEpisodes): Pair[] {
   const [ours, theirs] = [meansByTask(after), meansByTask(before)]
   const lone = [...ours.keys()].find((id) => !theirs.has(id)) ?? [...theirs.keys()].find((id) => !ours.has(id))
   if (lone !== undefined) throw new TypeError(`toImproveOn compares reports of the same tasks; task "${lone}" is in one of them alone.`)
@@ -47,7 +48,7 @@ function pairTasks(after: InferenceReport, before: InferenceReport): Pair[] {
 }
 
 /** A rollout without a reward counts as 0, as in the mean of its report. */
-function meansByTask({ results }: InferenceReport): Map<string, number> {
+function meansByTask({ results }: EvaluationWithEpisodes): Map<string, number> {
   const groups = Map.groupBy(results, ({ taskId }) => taskId)
   return new Map([...groups].map(([id, rollouts]) => [id, rollouts.reduce((sum, { reward }) => sum + (reward ?? 0), 0) / rollouts.length]))
 }

@@ -6,7 +6,7 @@ import { checkpointStateFiles } from '@aworld-train/engines/local'
 import { readRun } from '@aworld-train/store'
 import { type TrainerRunState, trainerStateKey } from '@aworld-train/trainers/shared'
 import { pythonTrainers } from 'aworld-train'
-import { policiesIn } from '../policies-in.ts'
+import { policiesIn } from '@aworld-train/training'
 import { unknownPolicy } from './unknown-policy.ts'
 import { writeTarget } from './write-target.ts'
 

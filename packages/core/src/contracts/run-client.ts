@@ -1,6 +1,6 @@
 import type { ErrorRecord, ToolCallRecord, Trajectory } from '../protocol/episode.ts'
 import type { Message } from '../protocol/message.ts'
-import type { FailureCount } from '../protocol/report.ts'
+import type { FailureCount } from '../protocol/report-parts.ts'
 import type { RunEvent } from '../protocol/run-event.ts'
 import type { RunManifest } from '../protocol/run-manifest.ts'
 import type { AgentTokens, LedgerSummary, UntrainedReason } from '../protocol/token-ledger.ts'

@@ -1,18 +1,9 @@
 import { z } from 'zod'
+import { EvaluationReport } from './evaluation-report.ts'
+import { callCounts, FailureCount, weights } from './report-parts.ts'
 import { Sampling } from './sampling.ts'
 import { AgentTokens, LedgerSummary, TokenLedger } from './token-ledger.ts'
 import { TokenReport } from './token-report.ts'
-
-/** Rollouts that failed for one reason: their number, and the first of them. */
-export const FailureCount = z.strictObject({
-  code: z.string(),
-  count: z.int().min(1),
-  rollout: z.string(),
-  message: z.string(),
-  /** File and line of the user's code that threw it; `null` if none did. */
-  source: z.string().nullable(),
-})
-export type FailureCount = z.infer<typeof FailureCount>
 
 /** Mean reward over the tasks of an evaluation, with a 95 % interval, which is in [0, 1] if all rewards are. */
 export const EvaluationResult = z.strictObject({
@@ -35,30 +26,6 @@ export const EvaluationResult = z.strictObject({
   byKind: z.record(z.string(), z.strictObject({ rollouts: z.int(), reward: z.number() })),
 })
 export type EvaluationResult = z.infer<typeof EvaluationResult>
-
-const callCounts = {
-  modelCalls: z.strictObject({ agent: z.int(), gateway: z.int(), engine: z.int() }),
-  /**
-   * `asked` counts the calls in answers of models, and `agent` those that agents made here. Of the latter, `environment` went to servers,
-   * which counted `servers`, and `functions` were answered in the process. Calls that an agent of another framework runs by itself are only
-   * in `asked`.
-   */
-  toolCalls: z.strictObject({
-    asked: z.int(),
-    agent: z.int(),
-    environment: z.int(),
-    functions: z.int(),
-    servers: z.int().nullable(),
-  }),
-}
-
-/** The weights that a report is about. `null` in a report that predates these fields. */
-const weights = {
-  /** Folder or name of the model. For a training it is the one that it began with. */
-  model: z.string().nullable().default(null),
-  /** For a training, the checkpoint with its trained weights, below `path`; for an evaluation, the one that was loaded into the model. */
-  checkpoint: z.string().nullable().default(null),
-}
 
 /** The `report.json` of a training: the content of the terminal's report, for programs. */
 export const RunReport = z.strictObject({
@@ -119,47 +86,6 @@ export const RunReport = z.strictObject({
 })
 export type RunReport = z.infer<typeof RunReport>
 
-/** The `report.json` of an evaluation: one row for each rollout, and the mean reward if there is one. */
-export const InferenceReport = z.strictObject({
-  version: z.literal(1),
-  kind: z.literal('evaluation'),
-  ...weights,
-  /** The policies by name, if there are several; `model` is `null` then. */
-  policies: z.record(z.string(), z.strictObject({ model: z.string(), checkpoint: z.string().nullable() })).optional(),
-  path: z.string(),
-  seed: z.int(),
-  sampling: Sampling,
-  tasks: z.int(),
-  /** Rollouts of all tasks. */
-  rollouts: z.int(),
-  /** Rollouts without a result. They count as reward 0. */
-  failed: z.int(),
-  /** Rollouts whose reward abstained. They are in no mean. */
-  unscored: z.int(),
-  failures: z.array(FailureCount),
-  counted: EvaluationResult.shape.counted,
-  /** Mean over tasks; `null` if no rollout was scored. */
-  reward: z.number().nullable(),
-  interval: z.tuple([z.number(), z.number()]).nullable(),
-  byKind: EvaluationResult.shape.byKind,
-  /** Unbiased estimate of the chance that at least one of k samples of a task has reward 1 or more. */
-  passAtK: z.record(z.string(), z.number()),
-  results: z.array(
-    z.strictObject({
-      taskId: z.string(),
-      sample: z.int(),
-      answer: z.string().nullable(),
-      reward: z.number().nullable(),
-      stopReason: z.string(),
-    }),
-  ),
-  counts: z.strictObject(callCounts),
-  tokenReport: TokenReport,
-  times: z.strictObject({ wallMs: z.number() }),
-  versions: z.record(z.string(), z.string()),
-})
-export type InferenceReport = z.infer<typeof InferenceReport>
-
 /** The `report.json` of any run. */
-export const AnyReport = z.union([RunReport, InferenceReport])
+export const AnyReport = z.union([RunReport, EvaluationReport])
 export type AnyReport = z.infer<typeof AnyReport>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ErrorRecord, StopReason } from './episode.ts'
 import { Message } from './message.ts'
-import { FailureCount } from './report.ts'
+import { FailureCount } from './report-parts.ts'
 
 const at = { at: z.number() }
 

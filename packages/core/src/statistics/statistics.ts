@@ -78,15 +78,20 @@ export function passAtK(samples: number, right: number, k: number): number {
   return 1 - allWrong
 }
 
-/** pass@k for k of 1, 2, 4 …, each over the tasks that have as many samples. A sample is right with reward 1 or more. */
-export function passRates(tasks: readonly (readonly number[])[]): Record<string, number> {
+/** Values of k that reports name. */
+const reportedKs = [1, 2, 4, 8, 16, 32, 64]
+
+/** pass@k for k of 1, 2, 4 …, each as the values of the tasks that have as many samples. A sample is right with reward 1 or more. */
+export function passRates(tasks: readonly (readonly number[])[]): Record<string, readonly number[]> {
   const samples = Math.max(0, ...tasks.map(({ length }) => length))
-  const ks = [1, 2, 4, 8, 16, 32, 64].filter((k) => k <= samples)
   return Object.fromEntries(
-    ks.map((k) => {
-      const enough = tasks.filter(({ length }) => length >= k)
-      const estimates = enough.map((rewards) => passAtK(rewards.length, rewards.filter((reward) => reward >= 1).length, k))
-      return [String(k), estimates.reduce((sum, value) => sum + value, 0) / estimates.length]
-    }),
+    reportedKs
+      .filter((k) => k <= samples)
+      .map((k) => [
+        String(k),
+        tasks
+          .filter(({ length }) => length >= k)
+          .map((rewards) => passAtK(rewards.length, rewards.filter((reward) => reward >= 1).length, k)),
+      ]),
   )
 }

@@ -1,5 +1,5 @@
 import type { Episode } from '../protocol/episode.ts'
-import type { FailureCount } from '../protocol/report.ts'
+import type { FailureCount } from '../protocol/report-parts.ts'
 import { untrainedEpisode } from './untrained-episode.ts'
 
 /** The end of a rollout. `stopReason` replaces the code of one that has no error. */

@@ -1,5 +1,5 @@
 import type { AgentProgram, RunEvent } from '@aworld-train/core'
-import { createGateway, type Gateway, type TokenRoute } from '@aworld-train/gateway'
+import { createGateway, type Gateway, type ModelRoute, type TokenRoute } from '@aworld-train/gateway'
 import type { Registry } from 'prom-client'
 import { type CallSettings, callSettingsOf } from '../config/call-settings.ts'
 import type { FrozenModelSettings } from '../config/frozen-model.ts'
@@ -10,7 +10,7 @@ import type { Listener } from './read-listener.ts'
 
 export interface PolicyGatewayOptions {
   /** The policies by the names that agents know them by. The first is the one of agents that name none. */
-  readonly policies: Readonly<Record<string, TokenRoute>>
+  readonly policies: Readonly<Record<string, ModelRoute>>
   /** Models that are not trained; their relative files are found in `directory`. */
   readonly models: Readonly<Record<string, FrozenModelSettings>>
   readonly directory: string
@@ -36,7 +36,7 @@ export const routeSettings = ({
   malformedCalls,
 })
 
-/** Opens the gateway of trained policies; `stack` closes it. Throws CONFIG_INVALID for models that nobody serves. */
+/** Opens the gateway of the policies that are trained or evaluated; `stack` closes it. Throws CONFIG_INVALID for models that nobody serves. */
 export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {
   const { policies, models, directory, seed, calls, agents, onEvent, port, listener, registry } = options
   const frozen = toFrozenRoutes(models, directory)

@@ -1,5 +1,5 @@
 import type { Environment } from '@aworld-train/core'
-import type { Gateway, TokenRoute } from '@aworld-train/gateway'
+import type { Gateway, ModelRoute } from '@aworld-train/gateway'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { LocalConfig } from '../config/local-config.ts'
 import { type Launchers, openExecutor } from '../executor/open-executor.ts'
@@ -20,7 +20,7 @@ export interface TrainingSideOptions
     Pick<AgentSideOptions, 'program' | 'store' | 'answers' | 'limits' | 'onEvent'>,
     Pick<PolicyGatewayOptions, 'seed' | 'port' | 'registry'> {
   /** By the names that agents ask for. */
-  readonly policies: Readonly<Record<string, Pick<TokenRoute, 'engine' | 'chat' | 'maxPromptBytes'>>>
+  readonly policies: Readonly<Record<string, ModelRoute>>
   readonly settings: SideSettings
   /** Folder that paths of the configuration are relative to. */
   readonly configDirectory: string
@@ -55,7 +55,7 @@ export async function openTrainingSide<Runner extends { readonly runner: InProce
   const listener = elsewhere ? readListener(settings.gateway, configDirectory) : undefined
   const gateway = await openPolicyGateway(stack, {
     policies: Object.fromEntries(
-      Object.entries(policies).map(([name, policy]) => [name, { kind: 'token', ...policy, ...routeSettings(settings) }]),
+      Object.entries(policies).map(([name, route]) => [name, route.kind === 'token' ? { ...route, ...routeSettings(settings) } : route]),
     ),
     models: settings.models,
     directory: agentDirectory,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Agent, type AgentFunctionContext } from '@aworld-train/agent'
-import type { AgentTask, InferenceReport } from '@aworld-train/core'
+import type { AgentTask, EvaluationWithResults } from '@aworld-train/core'
 import { openDashboard, openFolder } from '@aworld-train/dashboard'
 import { readRun } from '@aworld-train/store'
 import { loadDataset } from '@aworld-train/training'
@@ -168,7 +168,7 @@ it('is about the weights that train() left, and names them', async () => {
       trainEngineName: 'local',
       onEvent: () => {},
     })
-  const answers = ({ results }: InferenceReport) => results.map(({ answer }) => answer)
+  const answers = ({ results }: EvaluationWithResults) => results.map(({ answer }) => answer)
   const untrained = await (await trainer()).inference(dataset)
   const one = await trainer()
   const trained = await one.train()

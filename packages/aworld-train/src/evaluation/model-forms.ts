@@ -1,0 +1,102 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { didYouMean, TrainError } from '@aworld-train/core'
+import { FrozenModelSettings } from '@aworld-train/training'
+import { type FoundWeights, findWeights } from './find-weights.ts'
+
+/** Settings of a model behind an address that no form of it says. */
+export interface ModelFlags {
+  /** US dollars for a million tokens. */
+  readonly price?: FrozenModelSettings['price'] | undefined
+  readonly dialect?: FrozenModelSettings['dialect'] | undefined
+  /** Environment variable that holds the key. */
+  readonly apiKeyEnv?: string | undefined
+  readonly exactModel?: boolean | undefined
+  /** File of recorded answers. It is replayed if it exists, and recorded otherwise. */
+  readonly cassette?: string | undefined
+}
+
+/** What `--model` names. */
+export type ModelForm =
+  | { readonly kind: 'frozen'; readonly name: string; readonly settings: FrozenModelSettings }
+  | { readonly kind: 'weights'; readonly weights: FoundWeights }
+
+interface Provider {
+  readonly baseUrl: string
+  /** Environment variable of the SDKs that replaces the address, and what they add to it. */
+  readonly baseUrlEnv: string
+  readonly suffix: string
+  readonly apiKeyEnv: string
+  readonly dialect: FrozenModelSettings['dialect']
+}
+
+const providers: Readonly<Record<string, Provider>> = {
+  openai: {
+    baseUrl: 'https://api.openai.com/v1',
+    baseUrlEnv: 'OPENAI_BASE_URL',
+    suffix: '',
+    apiKeyEnv: 'OPENAI_API_KEY',
+    dialect: 'chat-completions',
+  },
+  anthropic: {
+    baseUrl: 'https://api.anthropic.com/v1',
+    baseUrlEnv: 'ANTHROPIC_BASE_URL',
+    suffix: '/v1',
+    apiKeyEnv: 'ANTHROPIC_API_KEY',
+    dialect: 'messages',
+  },
+}
+
+const forms = 'openai:NAME, anthropic:NAME, http://host/v1#NAME, a model folder, a checkpoint or a run, or a name in "models" of the configuration'
+
+export interface ModelFormOptions {
+  readonly models: Readonly<Record<string, FrozenModelSettings>>
+  readonly baseDirectory: string
+  readonly flags: ModelFlags
+  /** Asks a server which models it has; used where an address names none. */
+  readonly listModels: (baseUrl: string, apiKeyEnv: string | undefined) => Promise<readonly string[]>
+}
+
+/** Reads what `--model` says. Throws CONFIG_INVALID for what is none of the forms, and MODULE_INVALID for a folder without weights. */
+export async function readModelForm(text: string, options: ModelFormOptions): Promise<ModelForm> {
+  const { models, baseDirectory, flags } = options
+  const configured = models[text]
+  if (configured) return frozen(text, { ...configured, ...settingsOf(flags) })
+  const [, scheme = '', rest = ''] = /^([a-z]+):(?!\/\/)(.*)$/s.exec(text) ?? []
+  const provider = providers[scheme]
+  if (provider) {
+    if (rest === '') throw new TrainError('CONFIG_INVALID', `"${text}" names no model; write for example ${scheme}:NAME.`)
+    const address = process.env[provider.baseUrlEnv]
+    const baseUrl = address ? `${address.replace(/\/+$/, '')}${address.replace(/\/+$/, '').endsWith('/v1') ? '' : provider.suffix}` : provider.baseUrl
+    return frozen(rest, { baseUrl, model: rest, dialect: provider.dialect, apiKeyEnv: provider.apiKeyEnv, ...settingsOf(flags) })
+  }
+  if (/^https?:\/\//.test(text)) return await atAddress(text, options)
+  const folder = resolve(baseDirectory, text)
+  if (existsSync(folder)) return { kind: 'weights', weights: findWeights(folder) }
+  const names = [...Object.keys(models), ...Object.keys(providers).map((name) => `${name}:`)]
+  throw new TrainError('CONFIG_INVALID', `--model ${text} is no model: there is no ${folder}.${didYouMean(text, names)} Give ${forms}.`)
+}
+
+async function atAddress(text: string, { flags, listModels }: ModelFormOptions): Promise<ModelForm> {
+  const hash = text.indexOf('#')
+  const baseUrl = (hash < 0 ? text : text.slice(0, hash)).replace(/\/+$/, '')
+  const named = hash < 0 ? '' : text.slice(hash + 1)
+  if (!URL.canParse(baseUrl)) throw new TrainError('CONFIG_INVALID', `--model ${text} is no address; write for example http://localhost:8000/v1#NAME.`)
+  if (named !== '') return frozen(named, { baseUrl, model: named, ...settingsOf(flags) })
+  const names = await listModels(baseUrl, flags.apiKeyEnv)
+  if (names.length === 1) return frozen(names[0]!, { baseUrl, model: names[0]!, ...settingsOf(flags) })
+  const list = names.length === 0 ? 'lists none' : `has ${names.slice(0, 10).map((name) => `"${name}"`).join(', ')}`
+  throw new TrainError('CONFIG_INVALID', `--model ${text} names no model, and the server ${list}; write ${baseUrl}#NAME.`)
+}
+
+const frozen = (name: string, settings: object): ModelForm => ({ kind: 'frozen', name, settings: FrozenModelSettings.parse(settings) })
+
+/** Settings that flags say. */
+function settingsOf({ price, dialect, apiKeyEnv, cassette }: ModelFlags): Partial<FrozenModelSettings> {
+  return {
+    ...(price !== undefined && { price }),
+    ...(dialect !== undefined && { dialect }),
+    ...(apiKeyEnv !== undefined && { apiKeyEnv }),
+    ...(cassette !== undefined && { cassette: resolve(cassette), mode: existsSync(cassette) ? ('replay' as const) : ('record' as const) }),
+  }
+}

@@ -1,0 +1,84 @@
+import { join, resolve } from 'node:path'
+import { displayPath } from '@aworld-train/core'
+import { keepTokenizer } from '@aworld-train/store'
+import { type FrozenModelSettings, type PlannedModel, toFrozenRoutes } from '@aworld-train/training'
+import type { LocalPlan } from '../local/plan.ts'
+import { policyOfAgent } from '../local/run-report.ts'
+import { openPolicyRoutes } from '../local/stage.ts'
+
+export interface PolicyWeights {
+  /** A model folder for each policy of the plan. */
+  readonly models: readonly string[]
+  /** Folder that a learner has saved. Its weights are sampled in place of the models'. */
+  readonly checkpoint: string | null
+}
+
+/** The policies of a plan: sampled in this process, or by a Tinker service. */
+export function plannedPolicies(plan: Pick<LocalPlan, 'policies' | 'program'>, { models, checkpoint }: PolicyWeights): PlannedModel {
+  const [first] = plan.policies
+  const isAlone = first.name === null
+  return {
+    identity: [models, checkpoint, plan.policies.map(({ chosen, settings }) => [chosen.settings, settings])],
+    hasPrice: true,
+    async open(stack, { path, signal }) {
+      for (const [index, { name }] of plan.policies.entries()) await keepTokenizer(path, models[index]!, name)
+      const { policy, routes, promptModel, engineCalls } = await openPolicyRoutes(stack, plan, models, signal)
+      if (checkpoint !== null) {
+        await policy.learner.load(checkpoint)
+        await policy.learner.publish()
+      }
+      return {
+        name: policy.engine.name,
+        routes,
+        details: { ...policy.details, ...(checkpoint !== null && { checkpoint: displayPath(checkpoint) }) },
+        promptModel,
+        weights: {
+          model: isAlone ? models[0]! : null,
+          checkpoint,
+          ...(!isAlone && {
+            policies: Object.fromEntries(
+              plan.policies.map(({ name, trainable }, index) => [
+                name!,
+                { model: models[index]!, checkpoint: checkpoint !== null && trainable ? join(checkpoint, name!) : null },
+              ]),
+            ),
+          }),
+        },
+        ...(policy.members && { policyOfAgent: policyOfAgent(plan) }),
+        engineCalls,
+      }
+    },
+  }
+}
+
+/** A model behind an address, which is asked under its name in the configuration or by its provider. */
+export function plannedFrozen(name: string, settings: FrozenModelSettings, directory: string): PlannedModel {
+  const { baseUrl, dialect, model, price } = settings
+  return {
+    // Keys, waits and files of answers do not change what a model says.
+    identity: { baseUrl, dialect, model },
+    hasPrice: price !== null,
+    open: async () => ({
+      name,
+      routes: { [name]: { ...toFrozenRoutes({ [name]: settings }, resolve(directory))[name]!, evaluated: true } },
+      details: { model: `${model} at ${new URL(baseUrl).host}` },
+      promptModel: null,
+      weights: { model: `${baseUrl}#${model}`, checkpoint: null },
+      engineCalls: () => 0,
+    }),
+  }
+}
+
+/** No model of ours: agents ask addresses of their own, and what they ask is not seen. */
+export const noModel: PlannedModel = {
+  identity: null,
+  hasPrice: false,
+  open: async () => ({
+    name: 'none',
+    routes: {},
+    details: { model: "the agent's own" },
+    promptModel: null,
+    weights: { model: null, checkpoint: null },
+    engineCalls: () => 0,
+  }),
+}

@@ -1,0 +1,76 @@
+import { type EvaluationComparison, type EvaluationReport, type EvaluationRow, pairedDifference, TrainError } from '@aworld-train/core'
+
+/** A finished evaluation with its rollouts. */
+export interface FinishedEvaluation {
+  readonly report: Pick<EvaluationReport, 'path' | 'model' | 'checkpoint' | 'policies' | 'startedAt'>
+  readonly rows: readonly EvaluationRow[]
+  /** Hashes of its inputs by name, as the manifest keeps them. */
+  readonly inputs: Readonly<Record<string, string>>
+}
+
+/** Inputs that may differ between evaluations without a word. */
+const compared: ReadonlySet<string> = new Set(['the model', 'the name', 'the tasks'])
+
+/**
+ * Compares an evaluation with another one, task by task: tasks are equal by their hash, and each has the mean of its rollouts that were
+ * scored. Throws CONFIG_INVALID if fewer than two tasks pair. The interval is core's `pairedDifference`.
+ */
+export function compareEvaluations(ours: FinishedEvaluation, theirs: FinishedEvaluation): EvaluationComparison {
+  const [after, before] = [meansByTask(ours.rows), meansByTask(theirs.rows)]
+  const pairs = [...after].flatMap(([hash, task]) => {
+    const other = before.get(hash)
+    return other ? [{ taskId: task.taskId, to: task.mean, from: other.mean }] : []
+  })
+  if (pairs.length < 2) {
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `${ours.report.path} and ${theirs.report.path} have ${pairs.length === 0 ? 'no scored task' : 'one scored task'} in common, and a comparison needs two; compare evaluations of the same tasks.`,
+    )
+  }
+  const { mean, interval } = pairedDifference(
+    pairs.map(({ to }) => to),
+    pairs.map(({ from }) => from),
+  )
+  const worse = pairs.filter(({ from, to }) => to < from).sort((a, b) => a.to - a.from - (b.to - b.from))
+  const better = pairs.filter(({ from, to }) => to > from).length
+  return {
+    path: theirs.report.path,
+    model: theirs.report.model,
+    startedAt: theirs.report.startedAt,
+    difference: { value: mean, interval, tasks: pairs.length },
+    better,
+    worse: worse.length,
+    equal: pairs.length - better - worse.length,
+    worst: worse[0] ?? null,
+    notes: differencesOf(ours, theirs, pairs.length, after.size, before.size),
+  }
+}
+
+function differencesOf(ours: FinishedEvaluation, theirs: FinishedEvaluation, paired: number, after: number, before: number): string[] {
+  const names = new Set([...Object.keys(ours.inputs), ...Object.keys(theirs.inputs)])
+  const changed = [...names].filter((name) => !compared.has(name) && ours.inputs[name] !== theirs.inputs[name])
+  return [
+    ...(paired < Math.max(after, before)
+      ? [`${paired} tasks are in both; ${after - paired} are scored in the newer evaluation alone, ${before - paired} in the older.`]
+      : []),
+    ...(changed.length > 0 ? [`Beside the model, ${changed.join(', ')} ${changed.length === 1 ? 'differs' : 'differ'}.`] : []),
+  ]
+}
+
+interface MeanOfTask {
+  readonly taskId: string
+  readonly mean: number
+}
+
+function meansByTask(rows: readonly EvaluationRow[]): ReadonlyMap<string, MeanOfTask> {
+  const groups = Map.groupBy(
+    rows.filter(({ reward }) => reward !== null),
+    ({ taskHash }) => taskHash,
+  )
+  return new Map(
+    [...groups].map(([hash, group]) => [
+      hash,
+      { taskId: group[0]!.taskId, mean: group.reduce((sum, { reward }) => sum + reward!, 0) / group.length },
+    ]),
+  )
+}

@@ -1,0 +1,90 @@
+import { type AgentProgram, type Environment, type EvaluationReport, type Reward, type Sampling, stableHash } from '@aworld-train/core'
+import type { ModelRoute } from '@aworld-train/gateway'
+import type { Launchers } from '../executor/open-executor.ts'
+import type { SideSettings } from '../agent-side/training-side.ts'
+import type { LocalConfig } from '../config/local-config.ts'
+import type { LoadedDataset } from '../dataset/dataset-types.ts'
+import { callSettingsOf } from '../config/call-settings.ts'
+import { bytesHash, datasetHash, exportHash, hashesByName } from '../inputs/input-hashes.ts'
+import type { LoadedAgent } from '../inputs/loaded-agent.ts'
+import type { PromptModel } from '../inputs/long-prompts.ts'
+import type { NamedReward } from '../inputs/named-reward.ts'
+
+/** A model that is evaluated, open. */
+export interface OpenedModel {
+  /** The name that rollouts have as their policy. */
+  readonly name: string
+  /** The models that agents ask, by name; empty for agents with addresses of their own. */
+  readonly routes: Readonly<Record<string, ModelRoute>>
+  /** Lines for people. */
+  readonly details: Readonly<Record<string, string>>
+  /** Renders the prompts of tasks; `null` if the server does. */
+  readonly promptModel: PromptModel | null
+  /** What the report says of the weights. */
+  readonly weights: Pick<EvaluationReport, 'model' | 'checkpoint' | 'policies'>
+  readonly policyOfAgent?: Readonly<Record<string, string>> | undefined
+  /** Number of calls that have reached an engine of this process. */
+  engineCalls(): number
+}
+
+/** A model that is evaluated, before it is open. */
+export interface PlannedModel {
+  /** Identifies it among evaluations: the bytes or the address, and its settings. */
+  readonly identity: unknown
+  /** Whether what its calls cost is known. A model of this machine costs nothing. */
+  readonly hasPrice: boolean
+  /** `path` is the folder of the run, which keeps the tokenizers of models that have one. `stack` closes it. */
+  open(stack: AsyncDisposableStack, run: { readonly path: string; readonly signal: AbortSignal }): Promise<OpenedModel>
+}
+
+/** An agent, tasks and a model, and what is asked of them. Nothing is written at this point. */
+export interface EvaluationPlan {
+  readonly name: string
+  readonly seed: number
+  readonly agent: LoadedAgent
+  /** The program of `agent`, as it asks the model that is evaluated. */
+  readonly program: AgentProgram & { close?(): Promise<void> }
+  readonly dataset: LoadedDataset
+  readonly samplesPerTask: number
+  readonly sampling: Sampling
+  readonly settings: SideSettings & Pick<LocalConfig, 'limits' | 'evaluation' | 'executor' | 'gateway'>
+  readonly configDirectory: string
+  readonly model: PlannedModel
+  /** `null` collects answers without scoring them. */
+  readonly reward: NamedReward | null
+  readonly createEnvironment: () => Environment
+  readonly createReward: () => Promise<Reward | null>
+  /** What starts workers for the agent; `null` runs it in this process. */
+  readonly launchers: Launchers | null
+  /** US dollars that the run may cost; `null` sets no limit. */
+  readonly budget: number | null
+  /** Greatest share of rollouts that may fail, from 0 to 1. */
+  readonly maxFailed: number
+  readonly notes: readonly string[]
+  readonly warnings: readonly string[]
+  /** What the command said, kept so that it can be repeated; `null` for a live agent, dataset or reward. */
+  readonly command: Readonly<Record<string, unknown>> | null
+}
+
+/** Hashes of what an evaluation's result depends on, by names for people. Evaluations of equal hashes are the same command. */
+export function evaluationInputs(plan: EvaluationPlan): Record<string, string> {
+  const { agent, dataset, reward, settings, sampling, samplesPerTask, seed, model, name } = plan
+  const { models, limits, environment, toolAnswers, agent: agentSettings, reward: rewardSettings, evaluation } = settings
+  const { path: _path, name: _name, ...scoring } = rewardSettings
+  return hashesByName({
+    'the name': name,
+    'the model': model.identity,
+    'the agent': [agent.module, agent.files.map(bytesHash)],
+    'the tasks': datasetHash(dataset),
+    'the reward': [
+      reward === null ? null : typeof reward.source === 'string' ? [reward.source, exportHash(reward.source, reward.directory)] : 'live',
+      scoring,
+    ],
+    'the samples of each task': samplesPerTask,
+    'the sampling': [sampling, seed],
+    'the limits': limits,
+    'the settings': [models, environment, toolAnswers, agentSettings, evaluation.kindKey, callSettingsOf(settings.gateway)],
+  })
+}
+
+export const evaluationHash = (plan: EvaluationPlan): string => stableHash(evaluationInputs(plan))

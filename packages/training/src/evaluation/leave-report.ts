@@ -1,0 +1,112 @@
+import { join } from 'node:path'
+import { type Episode, type EvaluationReport, type EvaluationWithResults, type RolloutRequest, TrainError } from '@aworld-train/core'
+import { writeJsonAtomically } from '@aworld-train/store'
+import type { RunAccounts } from '../directory/run-accounts.ts'
+import type { RunDirectory } from '../directory/run-directory.ts'
+import { runVersions } from '../directory/run-files.ts'
+import { evaluationRequests, requireResults } from '../loop/evaluate.ts'
+import { compareEvaluations, type FinishedEvaluation } from './compare.ts'
+import { type EvaluationPlan, evaluationInputs, type OpenedModel } from './evaluation-plan.ts'
+import { writeResults } from './results.ts'
+import { type EvaluatedRollout, summarizeRollouts, toRow } from './summarize.ts'
+
+/** The name of the evaluation within its run, which is part of the key of each rollout. */
+export const evaluationName = 'eval'
+
+/** The rollouts of a plan. */
+export const requestsOf = ({ dataset, sampling, samplesPerTask, settings }: EvaluationPlan, policy: string): RolloutRequest[] =>
+  evaluationRequests({
+    name: evaluationName,
+    split: 'test',
+    step: 0,
+    tasks: dataset.tasks,
+    sampling,
+    samplesPerPrompt: samplesPerTask,
+    policy,
+    limits: {},
+    kindKey: settings.evaluation.kindKey,
+  })
+
+export interface EvaluationOutcome {
+  readonly requests: readonly RolloutRequest[]
+  /** In the order of the requests; `null` is one that was not started. */
+  readonly episodes: readonly (Episode | null)[]
+  readonly weights: OpenedModel['weights']
+  readonly accounts: Pick<RunAccounts, 'finish'>
+  /** The evaluation to compare with. */
+  readonly against: FinishedEvaluation | undefined
+}
+
+/**
+ * Writes `report.json` and `results.jsonl` of an evaluation and ends its run, which stays unfinished if rollouts were not started. Throws
+ * EVALUATION_FAILED if every rollout failed; the report is written by then.
+ */
+export async function leaveReport(
+  { path, store, emit }: RunDirectory,
+  plan: EvaluationPlan,
+  { requests, episodes, weights, accounts, against }: EvaluationOutcome,
+): Promise<EvaluationWithResults> {
+  const { settings, dataset, seed, sampling, samplesPerTask } = plan
+  const rollouts = requests.map(({ task, key, sample }, index): EvaluatedRollout => ({ task, rollout: key, sample, episode: episodes[index]! }))
+  const options = { kindKey: settings.evaluation.kindKey, answers: dataset.answers, hasPrice: plan.model.hasPrice }
+  const summary = summarizeRollouts(rollouts, options)
+  const results = rollouts.map((each) => toRow(each, options))
+  const { calls, tokenReport, wallMs } = await accounts.finish()
+  const alone: Omit<EvaluationReport, 'comparison'> = {
+    version: 2,
+    kind: 'evaluation',
+    ...weights,
+    run: plan.name,
+    path,
+    agent: plan.program.agents[0]?.name ?? 'agent',
+    startedAt: store.manifest.createdAt,
+    status: summary.notStarted > 0 ? 'stopped' : 'finished',
+    seed,
+    sampling,
+    samplesPerTask,
+    ...summary,
+    counts: calls,
+    tokenReport,
+    times: { wallMs },
+    versions: runVersions(),
+  }
+  const comparison = against ? compareEvaluations({ report: alone, rows: results, inputs: evaluationInputs(plan) }, against) : null
+  const report: EvaluationReport = { ...alone, comparison }
+  await writeResults(path, results)
+  await writeJsonAtomically(join(path, 'report.json'), report)
+  emit({
+    type: 'evaluation-end',
+    at: Date.now(),
+    name: evaluationName,
+    step: 0,
+    metrics: metricsOf(report),
+    ...(report.failures.length > 0 && { failures: report.failures }),
+  })
+  requireResults({ name: evaluationName, ...report })
+  if (report.status === 'finished') await store.complete()
+  emit({ type: 'run-end', at: Date.now(), status: report.status })
+  return { ...report, results }
+}
+
+function metricsOf({ reward, interval, tasks, rollouts, failed, unscored, scored, passAtK }: EvaluationReport): Record<string, number> {
+  return {
+    ...(reward !== null && interval !== null && { reward, low: interval[0], high: interval[1] }),
+    tasks,
+    rollouts,
+    failed,
+    ...(unscored > 0 && { unscored }),
+    ...(failed > 0 && { countedTasks: scored.tasks, countedRollouts: scored.rollouts }),
+    ...Object.fromEntries(Object.entries(passAtK).map(([k, { value }]) => [`pass@${k}`, value])),
+  }
+}
+
+/** Throws EVALUATION_FAILED if a greater share of an evaluation's rollouts failed than may fail. */
+export function requireFewFailures({ failed, rollouts, failures }: EvaluationReport, maxFailed: number): void {
+  if (failed <= maxFailed * rollouts) return
+  const percent = (share: number) => `${Number((100 * share).toFixed(1))} %`
+  throw new TrainError(
+    'EVALUATION_FAILED',
+    `${failed} of ${rollouts} rollouts failed (${percent(failed / rollouts)}), and ${percent(maxFailed)} may; run them once more with eval --again failed, or raise --max-failed.`,
+    { details: { failures } },
+  )
+}

@@ -1,0 +1,66 @@
+import { join } from 'node:path'
+import { displayPath, type Episode, type EvaluationWithResults, type RolloutRequest, TrainError } from '@aworld-train/core'
+import { rescoreEpisode, runInSlots } from '@aworld-train/rollout'
+import { readFiles, readRun } from '@aworld-train/store'
+import { writeParquet } from '../dataset/write-parquet.ts'
+import { openRunAccounts } from '../directory/run-accounts.ts'
+import { inRunDirectory } from '../directory/run-directory.ts'
+import type { FinishedEvaluation } from './compare.ts'
+import { type EvaluationRequest, identityOf } from './evaluate-agent.ts'
+import type { EvaluationPlan } from './evaluation-plan.ts'
+import { evaluationName, leaveReport, requestsOf } from './leave-report.ts'
+
+export interface RescoreRequest extends EvaluationRequest {
+  /** The evaluation whose episodes are scored. */
+  readonly from: FinishedEvaluation
+}
+
+/**
+ * Scores the episodes of an evaluation with the reward of `plan`, in a run directory of its own; neither agent nor model is asked. The
+ * report compares with that evaluation. Rejects with CONFIG_INVALID if the plan has no reward or other tasks.
+ */
+export async function rescoreEvaluation(plan: EvaluationPlan, { from, ...request }: RescoreRequest): Promise<EvaluationWithResults> {
+  const { path: source, model, checkpoint, policies } = from.report
+  const { signal } = request
+  await using stack = new AsyncDisposableStack()
+  const reward = stack.adopt(await plan.createReward(), (each) => each?.close())
+  if (!reward) throw new TrainError('CONFIG_INVALID', 'There is no reward to score with; name one with --rescore ./reward.ts.')
+  return await inRunDirectory({ ...request, ...identityOf(plan), sandboxes: [] }, async (run) => {
+    const { path, store, emit, started } = run
+    await using opened = new AsyncDisposableStack()
+    const accounts = opened.adopt(openRunAccounts(store), (each) => each.close())
+    await writeParquet(plan.dataset.tasks, plan.dataset.answers, join(path, 'test_data.parquet'))
+    started()
+    const tasks = `${plan.dataset.tasks.length} x ${plan.samplesPerTask}`
+    const details = { episodes: `of ${displayPath(source)}`, reward: reward.name, tasks }
+    emit({ type: 'run-start', version: 1, at: Date.now(), run: plan.name, path: displayPath(path), seed: plan.seed, resumedFromStep: null, details })
+    const requests = requestsOf(plan, model ?? 'model')
+    emit({ type: 'evaluation-start', at: Date.now(), name: evaluationName, rollouts: requests.length })
+    const earlier = opened.adopt(readRun(source), (each) => each.close())
+    const counted = accounts.counted(store)
+    const scoring = { reward, answerKey, scoreUnfinished: plan.settings.reward.unfinished, requiresModelCall: false }
+    const byKey = new Map(requests.map((each) => [each.key, each]))
+    await runInSlots([...byKey.keys()], plan.settings.concurrency, async (key) => {
+      signal.throwIfAborted()
+      const task = byKey.get(key)!
+      const episode = earlier.episode(key)
+      if (!episode) return
+      requireSameTask(task, episode, source)
+      const { attempt, episode: scored } = await store.begin(task)
+      if (scored) return
+      const files = await readFiles(source, episode.files ?? [])
+      await counted.finish(await rescoreEpisode(episode, task, { ...scoring, files, signal, attempt }), null, files)
+    })
+    const episodes = requests.map(({ key }) => store.episode(key))
+    return await leaveReport(run, plan, { requests, episodes, weights: { model, checkpoint, policies }, accounts, against: from })
+  })
+
+  function answerKey(taskId: string) {
+    return plan.dataset.answers.get(taskId) ?? { version: 1 as const, taskId, groundTruth: null }
+  }
+}
+
+function requireSameTask({ key, task }: RolloutRequest, { taskId }: Episode, source: string): void {
+  if (task.id === taskId) return
+  throw new TrainError('CONFIG_INVALID', `Rollout ${key} of ${source} is of task "${taskId}", not of "${task.id}"; score it with the same tasks.`)
+}

@@ -1,0 +1,72 @@
+import { type Episode, type RolloutRequest, type RolloutRunner, runAll } from '@aworld-train/core'
+
+export interface BudgetOptions {
+  readonly runner: Pick<RolloutRunner, 'run'>
+  /** US dollars that all rollouts together may cost; `null` sets no limit. */
+  readonly budget: number | null
+  /** Most rollouts at once. */
+  readonly concurrency: number
+  /** Most that one rollout may cost; `null` if it has no limit. The dearest so far stands for it then. */
+  readonly maxCost: number | null
+  readonly signal: AbortSignal
+}
+
+/** Rollouts that start while none has ended, where nothing else says what one costs. */
+const firstRollouts = 8
+
+/**
+ * Runs rollouts and resolves in their order; `null` is one that was not started, because what is spent and what runs may yet cost would pass
+ * the budget. A rollout whose result the store has costs nothing again, but what it cost counts.
+ */
+export async function runWithinBudget(requests: readonly RolloutRequest[], options: BudgetOptions): Promise<(Episode | null)[]> {
+  const { runner, budget, concurrency, maxCost, signal } = options
+  if (budget === null) return await runAll((request, each) => runner.run(request, each), requests, signal)
+  const episodes: (Episode | null)[] = requests.map(() => null)
+  const waiting = requests.map((request, index) => ({ request, index }))
+  let spent = 0
+  let dearest = 0
+  let ended = 0
+  let running = 0
+
+  const mayStart = () => {
+    if (maxCost === null && ended === 0) return running < firstRollouts
+    return spent + (running + 1) * (maxCost ?? dearest) <= budget
+  }
+  const lane = async () => {
+    for (let next = waiting[0]; next && mayStart(); next = waiting[0]) {
+      waiting.shift()
+      running += 1
+      try {
+        const episode = await runner.run(next.request, all)
+        episodes[next.index] = episode
+        const cost = costOfEpisode(episode)
+        spent += cost
+        dearest = Math.max(dearest, cost)
+        ended += 1
+      } finally {
+        running -= 1
+      }
+      // A rollout that cost less than it might have leaves room for others.
+      grow()
+    }
+  }
+  const others = new AbortController()
+  const all = AbortSignal.any([signal, others.signal])
+  const lanes = new Set<Promise<void>>()
+  function grow(): void {
+    while (lanes.size < concurrency && waiting.length > 0 && mayStart()) {
+      const started: Promise<void> = lane()
+        .catch((error: unknown) => others.abort(error))
+        .finally(() => lanes.delete(started))
+      lanes.add(started)
+    }
+  }
+  grow()
+  while (lanes.size > 0) await Promise.all(lanes)
+  if (others.signal.aborted) throw others.signal.reason
+  return episodes
+}
+
+/** US dollars for all calls of an episode's own attempt. */
+const costOfEpisode = ({ trajectories, attempt }: Episode) =>
+  trajectories.reduce((sum, { turns }) => sum + turns.reduce((part, turn) => part + (turn.attempt === attempt ? (turn.cost ?? 0) : 0), 0), 0)
