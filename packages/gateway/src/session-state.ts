@@ -107,13 +107,24 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
     const { name, trainable } = agent
     if (agents.has(name)) throw badRequest(`Two agents are named ${JSON.stringify(name)}; give each its own name.`, `agents.${index}.name`)
     const home = models.home(request, agent)
-    if (trainable && home.kind === 'frozen') {
+    const isFrozen = home.kind === 'frozen'
+    if (trainable && isFrozen && !home.evaluated) {
       const message = `Agent "${name}" is trainable, but its model "${home.name}" is a third party's; set trainable to false, or give it another model.`
       throw new TrainError('CONFIG_INVALID', message)
     }
     if (home.kind === 'token') void home.chat
     const promptCounts = agent.randomKey === 'prompt' ? new Map<number, number>() : null
-    agents.set(name, createAgentState(request, name, { name, trainable, home, fixed: agent.model !== undefined, now, promptCounts }))
+    agents.set(
+      name,
+      createAgentState(request, name, {
+        name,
+        trainable: trainable && !isFrozen,
+        home,
+        fixed: agent.model !== undefined,
+        now,
+        promptCounts,
+      }),
+    )
   }
   const { maxSessionTokens = none, maxFrozenTokens = none, maxCost = none } = request
   const state: SessionState = {

@@ -19,10 +19,11 @@ function mostOf(session: SessionState, { call, json }: FrozenRequest) {
 }
 
 /** The most that a call to a third party is likely to use, in tokens and in money. */
-export function claimsOf(session: SessionState, { price }: FrozenModel, request: FrozenRequest): readonly Claim[] {
+export function claimsOf(session: SessionState, { price, evaluated }: FrozenModel, request: FrozenRequest): readonly Claim[] {
   const most = mostOf(session, request)
   return [
     { budget: session.frozenTokenBudget, most: most.promptTokens + most.completionTokens },
     { budget: session.costBudget, most: price ? costOf(most, price) : 0 },
+    ...(evaluated ? [{ budget: session.tokenBudget, most: most.completionTokens }] : []),
   ]
 }

@@ -2,7 +2,7 @@ import { createSlots, orAborted, TrainError } from '@aworld-train/core'
 import { type Cassette, createRedact, isUnsent, openCassette, type Redact, retryRules, sendWithRetries } from '@aworld-train/http'
 import { Pool } from 'undici'
 import type { FrozenModel } from '../models/model-table.ts'
-import { errorText } from '../pass-through/engine-failure.ts'
+import { errorText, overflowOf } from '../pass-through/engine-failure.ts'
 import { frozenApis } from './apis.ts'
 
 /** Receives an answer with a status below 300; others are errors. */
@@ -120,6 +120,8 @@ async function openFrozenClient(
       throw isUnsent(cause) ? failed(`cannot be reached: ${cause.message}. Check its base URL.`, undefined, cause) : cause
     })
     if (refusal === null) return
+    const tooLong = model.evaluated ? overflowOf(`model "${name}"`, { status, text: refusal }) : null
+    if (tooLong) throw tooLong
     const key = status === 401 || status === 403 ? ' Check its key.' : ''
     throw failed(`answered ${status}: ${errorText(refusal)}${key}`, { status: shownStatus(status), upstreamStatus: status })
   }

@@ -6,7 +6,7 @@ import type { ServerAnswer } from '../dialects/server-answer.ts'
 import type { FrozenModel } from '../models/model-table.ts'
 import { createTextAnswer, type RelayedAnswer, relay } from '../relay.ts'
 import { keepTurn, type ServedCall } from '../served-call.ts'
-import { checkFrozenBudget, holdTurns, type SessionState } from '../session-state.ts'
+import { checkBudget, checkFrozenBudget, holdTurns, type SessionState, tokenLimit } from '../session-state.ts'
 import { recordedFields } from '../stages/recorded-fields.ts'
 import { frozenApis } from './apis.ts'
 import { requestKey } from './canonical-request.ts'
@@ -22,10 +22,14 @@ function requestedSampling(call: ModelCall | null, { maxTokens }: Sampling): Sam
   return { temperature, topP, topK, seed, stop: [...(call?.stop ?? [])], maxTokens: call?.maxTokens ?? maxTokens }
 }
 
-function charge(session: SessionState, { price }: FrozenModel, usage: Usage): void {
+function charge(session: SessionState, { price, evaluated }: FrozenModel, usage: Usage): void {
   session.frozenTokens += usage.promptTokens + usage.completionTokens
   session.longestFrozenAnswer = Math.max(session.longestFrozenAnswer, usage.completionTokens)
   session.cost += price ? costOf(usage, price) : 0
+  if (!evaluated) return
+  session.sampledTokens += usage.completionTokens
+  // A third party is not told of the budget, so its answer may pass it.
+  if (session.sampledTokens > (session.request.maxSessionTokens ?? Number.POSITIVE_INFINITY)) session.failure ??= tokenLimit(session)
 }
 
 interface Recorded {
@@ -120,6 +124,17 @@ async function send(served: ServedCall, model: FrozenModel, request: FrozenReque
   return { end: () => sink.end(), record: () => record(served, model, { request, answer, startedAt }) }
 }
 
+/** Like `send`, for a model that is evaluated: the call takes one turn of the rollout. */
+async function sendAsTurn(served: ServedCall, model: FrozenModel, request: FrozenRequest): Promise<RelayedAnswer> {
+  const { session } = served.options
+  checkBudget(session)
+  session.turnsTaken++
+  return await send(served, model, request).catch((cause: unknown) => {
+    session.turnsTaken--
+    throw cause
+  })
+}
+
 /**
  * Serves a call to a third party's model: it is passed on under the gateway's own key, recorded as text, and
  * paid from the rollout's budgets.
@@ -134,6 +149,6 @@ export async function serveFrozenCall(served: ServedCall, model: FrozenModel): P
     // Events of a third party are passed on whole.
     isBetweenEvents: () => true,
     reserve: () => reserve(claimsOf(session, model, request), served.active.signal),
-    send: () => send(served, model, request),
+    send: () => (model.evaluated ? sendAsTurn : send)(served, model, request),
   })
 }

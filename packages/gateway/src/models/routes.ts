@@ -45,6 +45,11 @@ export interface FrozenPrice {
 /** A model of a third party. It is never trained, and its calls are recorded as text. */
 export interface FrozenRoute {
   readonly kind: 'frozen'
+  /**
+   * Whether it is evaluated in place of a policy: its calls are turns of the rollout, its answers count toward the limit of sampled tokens,
+   * a full context ends the rollout, and agents that are declared trainable may have it. Default `false`.
+   */
+  readonly evaluated?: boolean | undefined
   /** Base URL: the part before `/chat/completions`, `/responses` or `/messages`. */
   readonly baseUrl: string
   /** The API that it speaks. */

@@ -8,9 +8,9 @@ export interface ErrorAnswer {
   readonly retryAfter: string | null
 }
 
-/** Texts of vLLM, SGLang, TGI, llama.cpp and OpenAI for a conversation that does not fit. */
+/** Texts of vLLM, SGLang, TGI, llama.cpp, OpenAI, Anthropic and Gemini for a conversation that does not fit. */
 const overflow =
-  /context[ _]length|maximum context|context window|max_model_len|maximum model length|too many (?:input )?tokens|longer than the model/i
+  /context[ _](?:length|size)|prompt is too long|maximum number of tokens|maximum context|context window|max_model_len|maximum model length|too many (?:input )?tokens|longer than the model/i
 
 /** The message of an error body in any of the usual shapes, else its beginning. */
 export function errorText(text: string): string {
@@ -25,13 +25,19 @@ export function errorText(text: string): string {
   return text.slice(0, 500).trim() || 'no text'
 }
 
+/** The error for a conversation that `server` refuses as too long for its context; `null` for another refusal. */
+export function overflowOf(server: string, { status, text }: Pick<ErrorAnswer, 'status' | 'text'>): TrainError | null {
+  const reason = errorText(text)
+  if (status >= 500 || status === 429 || !overflow.test(reason)) return null
+  const message = `The conversation does not fit the context of ${server}: ${reason}`
+  return new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
+}
+
 /** Turns an error answer of engine `name` into an error of the catalogue. */
 export function engineFailure(name: string, { status, text, retryAfter }: ErrorAnswer): TrainError {
+  const tooLong = overflowOf(`engine "${name}"`, { status, text })
+  if (tooLong) return tooLong
   const engineMessage = errorText(text)
-  if (status < 500 && overflow.test(engineMessage)) {
-    const message = `The conversation does not fit the context of engine "${name}": ${engineMessage}`
-    return new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
-  }
   if (status === 429) {
     const seconds = Number(retryAfter ?? Number.NaN)
     const details = Number.isFinite(seconds) ? { retryAfterSeconds: seconds } : {}
