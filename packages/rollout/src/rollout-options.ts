@@ -37,6 +37,11 @@ export interface RolloutRunnerOptions extends AttemptExecutorOptions {
   readonly maxLosses?: number | undefined
   /** Reward of an episode that the policy kept from an answer; 0 teaches the policy to avoid that. Default `zero`. */
   readonly scoreUnfinished?: ScoreUnfinished | undefined
+  /**
+   * Whether an agent that answers without a call of the gateway has failed, because nothing of it can be trained. With `false` its answer is
+   * scored, as that of an agent that asks its model by a client of its own. Default `true`.
+   */
+  readonly requiresModelCall?: boolean | undefined
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
 

@@ -97,6 +97,20 @@ test('an agent that never calls the model is a failure with a reason', async () 
   })
 })
 
+test('an agent that asks a client of its own is scored where its calls need not be seen', async () => {
+  const { runner } = setUpRunner({ agent: async () => 'yes', requiresModelCall: false })
+  const episode = await runner.run(rolloutRequest('a'), never)
+  expect(episode).toMatchObject({ stopReason: 'completed', answer: 'yes', reward: 1 })
+  expect(episode.error).toBeUndefined()
+  expect(episode.trajectories.flatMap(({ turns }) => turns)).toEqual([])
+})
+
+test('a limit of an agent whose calls are not seen counts as one of the policy', async () => {
+  const answer = { answer: null, messages: [], stopped: 'turn-limit' as const }
+  const { runner } = setUpRunner({ agent: askOnce, program: program(async () => answer), requiresModelCall: false })
+  expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'turn-limit', reward: 0 })
+})
+
 test('an agent and its state see what the row declares for them, and nothing else of it; the reward sees all', async () => {
   const task = {
     version: 1 as const,

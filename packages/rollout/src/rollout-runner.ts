@@ -67,7 +67,8 @@ class CoordinatedRunner implements InProcessRolloutRunner {
     this.#clock = clock
     this.#concurrency = concurrency
     this.#maxLosses = maxLosses
-    this.#scoring = { reward: options.reward, answerKey: options.answerKey, scoreUnfinished: options.scoreUnfinished ?? 'zero' }
+    const { reward, answerKey, scoreUnfinished = 'zero', requiresModelCall = true } = options
+    this.#scoring = { reward, answerKey, scoreUnfinished, requiresModelCall }
     this.#state = createSchedulerState({ retries, maxLosses, concurrency })
     this.#scheduler = createScheduler(this.#state, (command) => this.#carryOut(command), { clock, decide })
     this.#links = new WorkerLinks({ state: this.#state, tell: this.#scheduler.tell, fail: (error) => this.#failAll(error) })
@@ -194,6 +195,7 @@ class CoordinatedRunner implements InProcessRolloutRunner {
   async #runAttempt(entry: RolloutEntry, number: number, worker: string): Promise<void> {
     const { key, split } = entry.request
     const { program, gateway, store, limits } = this.#options
+    const { requiresModelCall } = this.#scoring
     const link = this.#links.find(worker)!
     const attempt: CurrentAttempt = {
       number,
@@ -216,6 +218,7 @@ class CoordinatedRunner implements InProcessRolloutRunner {
         gateway,
         store,
         executor: link,
+        requiresModelCall,
         onOutcome: () => this.#scheduler.tell({ type: 'result', worker, key, attempt: number }),
         onResult: this.#tally.attempt,
         onWarning: ({ message, code }) => this.#warn(message, code),

@@ -42,6 +42,7 @@ export interface AttemptOptions {
   readonly lost: AbortSignal
   /** Called when the agent's side has ended, before the URLs are closed for good. */
   readonly onOutcome: () => void
+  readonly requiresModelCall: boolean
   readonly onTurn: (trajectory: string, turn: Turn) => Promise<void>
   readonly onWarning: (error: ErrorRecord) => void
 }
@@ -114,7 +115,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   const { toolCalls, toolErrors, functionCalls, timing } = outcome
   const answer = outcome.end.kind === 'answered' ? outcome.end : null
   const policyFailure = session.failure()
-  const decision = decideStop({ ...outcome, policyFailure, trajectories })
+  const decision = decideStop({ ...outcome, policyFailure, trajectories, requiresModelCall: options.requiresModelCall })
   return {
     ...decision,
     limitedSideBySide: metLimitSideBySide(outcome, policyFailure, trajectories),

@@ -12,7 +12,8 @@ import { endAttemptSpan, startAttemptSpan } from './observe/rollout-spans.ts'
 import type { CurrentAttempt } from './rollout-table.ts'
 import { type AttemptOptions, type AttemptResult, runAttempt } from './run-attempt.ts'
 
-export interface RecordedAttemptOptions extends Pick<AttemptOptions, 'request' | 'agents' | 'onOutcome' | 'onWarning'> {
+export interface RecordedAttemptOptions
+  extends Pick<AttemptOptions, 'request' | 'agents' | 'onOutcome' | 'onWarning' | 'requiresModelCall'> {
   readonly attempt: CurrentAttempt
   readonly rolloutSpan: Span
   /** Limits for a request that sets none of its own. */
@@ -28,7 +29,7 @@ export interface RecordedAttemptOptions extends Pick<AttemptOptions, 'request' |
  * Runs an attempt within its span. Each turn is on disk before the agent has it. Rejects with the store's error, and as `runAttempt` does.
  */
 export async function runRecordedAttempt(options: RecordedAttemptOptions): Promise<AttemptResult> {
-  const { request, attempt, rolloutSpan, agents, gateway, store, executor, onOutcome, onResult, onWarning } = options
+  const { request, attempt, rolloutSpan, agents, gateway, store, executor, onOutcome, onResult, onWarning, requiresModelCall } = options
   const { number, stop, lost } = attempt
   const span = startAttemptSpan({ rollout: rolloutSpan, key: request.key, attempt: number, agents })
   const limits = { ...options.limits, ...definedOnly(request.limits) }
@@ -42,6 +43,7 @@ export async function runRecordedAttempt(options: RecordedAttemptOptions): Promi
     span,
     onOutcome,
     onWarning,
+    requiresModelCall,
     limits: { ...limits, timeoutMs: limits.timeoutMs ?? defaultAttemptMs },
     signal: stop.signal,
     lost: lost.signal,

@@ -18,6 +18,8 @@ export interface Scoring {
   readonly reward: Reward | null
   readonly answerKey: (taskId: string) => AnswerKey
   readonly scoreUnfinished: ScoreUnfinished
+  /** Whether an agent without a turn has not worked. Otherwise its calls may only be unseen. */
+  readonly requiresModelCall: boolean
 }
 
 /** Returns the episode with its reward, if it gets one. An episode whose reward function fails has failed. */
@@ -25,11 +27,13 @@ export async function scoreEpisode(
   episode: Episode,
   files: readonly WorkspaceFile[],
   { task }: RolloutRequest,
-  { reward, answerKey, scoreUnfinished }: Scoring,
+  { reward, answerKey, scoreUnfinished, requiresModelCall }: Scoring,
   { span, signal }: { readonly span: Span; readonly signal: AbortSignal },
 ): Promise<Episode> {
   const { stopReason, trajectories } = episode
-  const hasTurns = trajectories.some(({ turns }) => turns.length > 0)
+  // A context is full only for a model that was called through the gateway.
+  const isUnseen = !requiresModelCall && stopReason !== 'context-overflow'
+  const hasTurns = isUnseen || trajectories.some(({ turns }) => turns.length > 0)
   const decision = reward ? decideReward({ stopReason, hasTurns }, scoreUnfinished) : 'none'
   if (!reward || decision === 'none') return episode
   if (decision === 'zero') return { ...episode, reward: 0 }

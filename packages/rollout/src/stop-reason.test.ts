@@ -22,6 +22,23 @@ const cases: readonly [name: string, input: Partial<StopInput>, stopReason: Stop
   ['an answer', { end: answered('42') }, 'completed'],
   ['no answer, but calls', { end: answered(null) }, 'completed'],
   ['an answer without calls', { end: answered('42'), trajectories: trajectories() }, 'no-model-call', 'AGENT_NO_MODEL_CALL'],
+  ['an answer without calls that need not be seen', { trajectories: trajectories(), requiresModelCall: false }, 'completed'],
+  [
+    'an answer without calls that need not be seen, after a tool server was lost',
+    { trajectories: trajectories(), requiresModelCall: false, environmentFailure: of('TOOL_SERVER_DIED').toRecord() },
+    'completed',
+  ],
+  [
+    'an answer without a whole call, as the model failed, where calls need not be seen',
+    { trajectories: trajectories(), requiresModelCall: false, policyFailure: of('FROZEN_MODEL_FAILED') },
+    'failed',
+    'FROZEN_MODEL_FAILED',
+  ],
+  [
+    "the agent's own limit, without calls that are seen",
+    { end: answered(null, 'turn-limit'), trajectories: trajectories(), requiresModelCall: false },
+    'turn-limit',
+  ],
   [
     'an answer without calls, as the policy was gone',
     { end: answered('42'), trajectories: trajectories(), policyFailure: of('POLICY_UNAVAILABLE') },
@@ -123,6 +140,7 @@ test.each(cases)('%s', (_name, input, stopReason, code) => {
     environmentFailure: null,
     invocations: [],
     trajectories: recorded,
+    requiresModelCall: true,
     ...input,
   })
   expect(decision.stopReason).toBe(stopReason)
@@ -135,7 +153,8 @@ test.each([1, 9])('which of several agents side by side ended later decides noth
     id,
     agent: id,
   }))
-  const input = { aborted: null, policyFailure: null, environmentFailure: null, invocations: [], trajectories: [first!, second!] }
+  const nothing = { aborted: null, policyFailure: null, environmentFailure: null, invocations: [], requiresModelCall: true }
+  const input = { ...nothing, trajectories: [first!, second!] }
   expect(decideStop({ ...input, end: answered('{"a":"part a","b":"part b"}') }).stopReason).toBe('truncated')
   expect(decideStop({ ...input, end: answered('part b') }).stopReason).toBe('completed')
   expect(decideStop({ ...input, end: threw(new Error('Could not parse it.')) }).stopReason).toBe('truncated')

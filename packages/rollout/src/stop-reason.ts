@@ -21,6 +21,8 @@ export interface StopInput {
   readonly environmentFailure: ErrorRecord | null
   readonly invocations: readonly InvocationRecord[]
   readonly trajectories: readonly Trajectory[]
+  /** Whether an answer without a model call is a failure. */
+  readonly requiresModelCall: boolean
 }
 
 export interface StopDecision {
@@ -29,7 +31,15 @@ export interface StopDecision {
 }
 
 /** Decides why an episode ended. A limit outweighs an answer given after it; a failure that the agent overcame does not. */
-export function decideStop({ end, aborted, policyFailure, environmentFailure, invocations, trajectories }: StopInput): StopDecision {
+export function decideStop({
+  end,
+  aborted,
+  policyFailure,
+  environmentFailure,
+  invocations,
+  trajectories,
+  requiresModelCall,
+}: StopInput): StopDecision {
   const failure = policyFailure === null ? null : toTrainError(policyFailure, 'POLICY_UNAVAILABLE').toRecord()
   const limit = limitOf(aborted) ?? limitOf(failure)
   if (limit) return limit
@@ -48,9 +58,10 @@ export function decideStop({ end, aborted, policyFailure, environmentFailure, in
     return { stopReason: cut ? 'truncated' : 'failed', error }
   }
   if (!trajectories.some(({ turns }) => turns.length > 0)) {
-    const error = failure ?? environmentFailure
+    // An agent with a client of its own may have overcome a lost tool server, as one whose calls are seen; a failed call was its only one.
+    const error = failure ?? (requiresModelCall ? environmentFailure : null)
     if (error) return { stopReason: 'failed', error }
-    return { stopReason: 'no-model-call', error: noModelCall().toRecord() }
+    if (requiresModelCall) return { stopReason: 'no-model-call', error: noModelCall().toRecord() }
   }
   if (end.stopped) return { stopReason: end.stopped, error: undefined }
   return { stopReason: isAnswerCut(end.answer, trajectories) ? 'truncated' : 'completed', error: undefined }
