@@ -9,6 +9,7 @@ import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'
 import { createFixedAddresses } from './fixed-addresses.ts'
 import { openFrozenClients } from './frozen/frozen-client.ts'
+import { createModelNames } from './frozen/model-names.ts'
 import { createGate } from './gate.ts'
 import { createHistoryWatch } from './history-watch.ts'
 import { createHostedTools } from './hosted-tools.ts'
@@ -75,6 +76,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     pacer: createPacer(),
     recorder,
     frozen,
+    modelNames: createModelNames(warn),
   }
   const capabilities = createCapabilities<Grant>()
   const addresses = createFixedAddresses<Grant>()

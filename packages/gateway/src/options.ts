@@ -41,9 +41,9 @@ export const defaultLimits: GatewayLimits = {
 export interface GatewayWarning {
   /**
    * `BRANCH_EXPLOSION`: an agent rewrites its past at every call. `TEMPLATE_REWRITES`: the chat template does so. `PAUSE_OVERRUN`: nobody
-   * resumed. `HOSTED_TOOLS`: an agent declares tools that a provider would run.
+   * resumed. `HOSTED_TOOLS`: an agent declares tools that a provider would run. `OTHER_MODEL`: a third party's answers name another model.
    */
-  readonly code: 'BRANCH_EXPLOSION' | 'TEMPLATE_REWRITES' | 'PAUSE_OVERRUN' | 'HOSTED_TOOLS'
+  readonly code: 'BRANCH_EXPLOSION' | 'TEMPLATE_REWRITES' | 'PAUSE_OVERRUN' | 'HOSTED_TOOLS' | 'OTHER_MODEL'
   readonly message: string
   readonly details: Readonly<Record<string, unknown>>
 }

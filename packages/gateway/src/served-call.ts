@@ -6,6 +6,7 @@ import type { Dialect } from './call.ts'
 import type { ReadCallKind } from './call-kind.ts'
 import type { Counters } from './counters.ts'
 import type { FrozenClients } from './frozen/frozen-client.ts'
+import type { ModelNames } from './frozen/model-names.ts'
 import type { Gate } from './gate.ts'
 import type { HistoryWatch } from './history-watch.ts'
 import type { HostedTools } from './hosted-tools.ts'
@@ -38,6 +39,7 @@ export interface GatewayParts {
   /** Reads the answers of chat engines. Its thread starts with the first of them. */
   readonly recorder: Recorder
   readonly frozen: FrozenClients
+  readonly modelNames: ModelNames
 }
 
 export interface ServeCallOptions {

@@ -80,6 +80,8 @@ export const Turn = z.strictObject({
   callKind: z.enum(['with-tools', 'without-tools', 'left-out']).optional(),
   /** Model that answered, if it is not the policy of the rollout. */
   model: z.string().optional(),
+  /** The name of the model in the answer of a third party, which may be another one than it was asked for. */
+  responseModel: z.string().optional(),
   /**
    * Fields of the request that the gateway did not read, with their JSON as it was written. They have no effect, unless a chat engine or a
    * third party received them.

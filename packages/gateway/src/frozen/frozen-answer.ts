@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { CompletionDelta } from '@aworld-train/chat'
-import { type Message, toTrainError } from '@aworld-train/core'
+import { createEventReader, type Message, toTrainError } from '@aworld-train/core'
 import type { Redact } from '@aworld-train/http'
-import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
+import { type AnswerDecoder, fieldsOf, type ServerAnswer, textOf } from '../dialects/server-answer.ts'
 import { isStream } from '../pass-through/pass-on.ts'
 import { onlyUsage } from '../pass-through/usage-filter.ts'
 import { type Answer, sendText, startStream } from '../stages/encode.ts'
@@ -14,6 +14,8 @@ export interface FrozenAnswerOptions {
   readonly api: FrozenApi
   readonly request: FrozenRequest
   readonly redact: Redact
+  /** Called once, with the name of the model in the answer. What it throws ends the call. */
+  readonly onModel: (answered: string | null) => void
   readonly response: ServerResponse
   /** The answer in the client's dialect, if it speaks another one. */
   readonly translated: Answer | null
@@ -22,6 +24,21 @@ export interface FrozenAnswerOptions {
 
 const charactersOf = (delta: CompletionDelta) =>
   delta.type === 'tool-call' ? delta.call.name.length + delta.call.arguments.length : delta.text.length
+
+/** The model that an event of a stream names, in the place where its API has it; `null` in most events. */
+function modelOf(event: string): string | null {
+  for (const { data } of createEventReader().push(Buffer.from(event))) {
+    if (!data.includes('"model"')) continue
+    try {
+      const json = fieldsOf(JSON.parse(data))
+      const model = [json, fieldsOf(json['response']), fieldsOf(json['message'])].map((each) => textOf(each['model'])).find(Boolean)
+      if (model !== undefined) return model
+    } catch {
+      // The decoder says what is wrong with it.
+    }
+  }
+  return null
+}
 
 function withoutKey(answer: ServerAnswer, redact: Redact): ServerAnswer {
   const text = JSON.stringify(answer.completion.message)
@@ -40,6 +57,7 @@ export class FrozenAnswer implements FrozenHandler {
   #failure: Error | null = null
   #answer: ServerAnswer | null = null
   #saidCharacters = 0
+  #isNamed = false
 
   constructor(options: FrozenAnswerOptions) {
     this.#options = options
@@ -95,9 +113,11 @@ export class FrozenAnswer implements FrozenHandler {
         if (piece) translated?.piece(piece)
         // A key whose pieces came in several events can be found only once all have come.
         this.#answer = withoutKey(answer, redact)
+        if (!this.#isNamed) this.#name(answer.model)
       } else {
         this.#kept.push(rest)
         this.#answer = withoutKey(api.decode(rest), redact)
+        this.#name(this.#answer.model)
       }
       return this.#answer
     } catch (cause) {
@@ -112,10 +132,17 @@ export class FrozenAnswer implements FrozenHandler {
     else if (this.#answer) translated.end(this.#answer.completion)
   }
 
+  #name(model: string | null): void {
+    this.#isNamed = true
+    this.#options.onModel(model)
+  }
+
   #pass(event: string): boolean {
     const { response, translated, request } = this.#options
     this.#kept.push(event)
     if (this.#failure) return true
+    const model = this.#isNamed ? null : modelOf(event)
+    if (model !== null) this.#name(model)
     try {
       const piece = this.#decoder!.push(Buffer.from(event))
       for (const delta of piece?.deltas ?? []) this.#saidCharacters += charactersOf(delta)

@@ -105,7 +105,7 @@ async function openFrozenClient(
       return { status, retryAfter: null, refusal: null }
     } catch (cause) {
       if (signal.aborted) throw signal.reason
-      if (!answered && isUnsent(cause)) throw cause
+      if (cause instanceof TrainError || (!answered && isUnsent(cause))) throw cause
       const { code = '', message } = cause as NodeJS.ErrnoException
       const when = answered ? 'broke off its answer' : 'did not answer'
       throw failed(`${when}: ${message || code}. Check its base URL, or raise timeoutMs.`, undefined, cause)

@@ -56,6 +56,8 @@ export interface FrozenRoute {
   readonly dialect: 'chat-completions' | 'responses' | 'messages'
   /** The third party's name for the model. */
   readonly model: string
+  /** Whether an answer that names another model, or none, is refused. Default `false`: another name is said once. */
+  readonly exactModel?: boolean | undefined
   /** The key, or the environment variable that holds it. The gateway sends it only to `baseUrl`. */
   readonly apiKey?: string | { readonly env: string } | undefined
   /** Headers of every call, such as `anthropic-version`. */

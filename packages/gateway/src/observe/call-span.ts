@@ -84,7 +84,7 @@ function placeOf(ofSession: TraceHeaders | undefined, headers: IncomingHttpHeade
   return { parent: trace.setSpanContext(ROOT_CONTEXT, session), links: client ? [{ context: client }] : [] }
 }
 
-export function setTurn(span: Span, { sampling, usage, finishReason, parent, index, weightVersions }: Turn): void {
+export function setTurn(span: Span, { sampling, usage, finishReason, parent, index, weightVersions, responseModel }: Turn): void {
   span.setAttributes({
     'gen_ai.request.temperature': sampling.temperature,
     'gen_ai.request.top_p': sampling.topP,
@@ -92,6 +92,7 @@ export function setTurn(span: Span, { sampling, usage, finishReason, parent, ind
     'gen_ai.request.max_tokens': sampling.maxTokens,
     'gen_ai.request.seed': sampling.seed,
     'gen_ai.response.finish_reasons': [finishReason.unified],
+    ...(responseModel !== undefined && { 'gen_ai.response.model': responseModel }),
     'gen_ai.usage.input_tokens': usage.promptTokens,
     'gen_ai.usage.output_tokens': usage.completionTokens,
     ...(usage.cachedTokens > 0 && { 'gen_ai.usage.cache_read.input_tokens': usage.cachedTokens }),
