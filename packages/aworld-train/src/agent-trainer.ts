@@ -1,4 +1,4 @@
-import { errorMessage, type EvaluationWithResults, type RunReport, TrainError } from '@aworld-train/core'
+import { type EvaluationWithResults, errorMessage, type RunReport, TrainError } from '@aworld-train/core'
 import type { DryRunReport } from '@aworld-train/trainers/shared'
 import {
   createProcessor,
@@ -118,7 +118,10 @@ export class AgentTrainer {
   }
 
   /** Runs the agent over a dataset (the test set by default) without training. After `train()` it uses the weights of that training. */
-  async inference<Report = EvaluationWithResults>(dataset: DatasetSource | undefined = this.testDataset, signal?: AbortSignal): Promise<Report> {
+  async inference<Report = EvaluationWithResults>(
+    dataset: DatasetSource | undefined = this.testDataset,
+    signal?: AbortSignal,
+  ): Promise<Report> {
     await this.validate()
     if (!this.trainProcessor.inference) {
       throw new TrainError('CONFIG_INVALID', `The trainer "${this.trainEngineName}" cannot run inference; use trainEngineName: 'local'.`)

@@ -25,7 +25,7 @@ export function defineCommand<Options extends z.ZodObject>(definition: CommandDe
   return definition as unknown as CommandDefinition
 }
 
-/** One flag of a schema: `--max-turns <number>`, a switch for a boolean, choices for an enum. */
+/** One flag of a schema: `--max-turns <number>`, a switch for a boolean, choices for an enum, a flag that may stand several times for a list. */
 export function toOptions(schema: z.ZodObject): Option[] {
   return Object.entries(schema.shape).map(([name, field]) => toOption(name, field as z.ZodType))
 }
@@ -35,16 +35,18 @@ function toOption(name: string, field: z.ZodType): Option {
   const description = field.description ?? ''
   const type = unwrap(field)
   if (type instanceof z.ZodBoolean) return new Option(flag, description)
-  const placeholder = type instanceof z.ZodNumber ? '<number>' : type instanceof z.ZodEnum ? '<name>' : '<text>'
+  const isList = type instanceof z.ZodArray
+  const item = isList ? (type.element as z.ZodType) : type
+  const placeholder = item instanceof z.ZodNumber ? '<number>' : item instanceof z.ZodEnum ? '<name>' : '<text>'
   const option = new Option(`${flag} ${placeholder}`, description)
   if (!field.safeParse(undefined).success) option.makeOptionMandatory()
   if (field instanceof z.ZodDefault) option.default(field.parse(undefined))
-  if (type instanceof z.ZodEnum) option.choices(type.options.map(String))
-  return option.argParser((text) => {
-    const value = type instanceof z.ZodNumber ? toNumber(text) : text
-    const parsed = type.safeParse(value)
+  if (item instanceof z.ZodEnum) option.choices(item.options.map(String))
+  return option.argParser((text, previous: unknown) => {
+    const value = item instanceof z.ZodNumber ? toNumber(text) : text
+    const parsed = item.safeParse(value)
     if (!parsed.success) throw new InvalidArgumentError(parsed.error.issues.map(toSentence).join(' '))
-    return parsed.data
+    return isList ? [...((previous as unknown[] | undefined) ?? []), parsed.data] : parsed.data
   })
 }
 

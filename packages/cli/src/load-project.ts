@@ -4,7 +4,8 @@ import { pathToFileURL } from 'node:url'
 import { errorMessage, TrainError } from '@aworld-train/core'
 import type { TrainingDefinition } from 'aworld-train'
 
-const fileNames = ['aworld-train.config.ts', 'aworld-train.config.js', 'aworld-train.config.mjs']
+/** Names of the file of a project. */
+export const projectFileNames: readonly string[] = ['aworld-train.config.ts', 'aworld-train.config.js', 'aworld-train.config.mjs']
 
 export interface Project {
   readonly file: string
@@ -16,11 +17,11 @@ export async function loadProject(target = '.'): Promise<Project> {
   const path = resolve(target)
   if (!existsSync(path))
     throw new TrainError('MODULE_INVALID', `There is no ${path}; name the folder of a project, or make one with "aworld-train init".`)
-  const file = statSync(path).isDirectory() ? fileNames.map((name) => join(path, name)).find((each) => existsSync(each)) : path
+  const file = statSync(path).isDirectory() ? projectFileNames.map((name) => join(path, name)).find((each) => existsSync(each)) : path
   if (!file)
     throw new TrainError(
       'MODULE_INVALID',
-      `${path} has no ${fileNames[0]}; make a project with "aworld-train init", or name another folder.`,
+      `${path} has no ${projectFileNames[0]}; make a project with "aworld-train init", or name another folder.`,
     )
   let module: { default?: unknown }
   try {

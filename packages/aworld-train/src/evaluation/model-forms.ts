@@ -47,7 +47,8 @@ const providers: Readonly<Record<string, Provider>> = {
   },
 }
 
-const forms = 'openai:NAME, anthropic:NAME, http://host/v1#NAME, a model folder, a checkpoint or a run, or a name in "models" of the configuration'
+const forms =
+  'openai:NAME, anthropic:NAME, http://host/v1#NAME, a model folder, a checkpoint or a run, or a name in "models" of the configuration'
 
 export interface ModelFormOptions {
   readonly models: Readonly<Record<string, FrozenModelSettings>>
@@ -67,7 +68,9 @@ export async function readModelForm(text: string, options: ModelFormOptions): Pr
   if (provider) {
     if (rest === '') throw new TrainError('CONFIG_INVALID', `"${text}" names no model; write for example ${scheme}:NAME.`)
     const address = process.env[provider.baseUrlEnv]
-    const baseUrl = address ? `${address.replace(/\/+$/, '')}${address.replace(/\/+$/, '').endsWith('/v1') ? '' : provider.suffix}` : provider.baseUrl
+    const baseUrl = address
+      ? `${address.replace(/\/+$/, '')}${address.replace(/\/+$/, '').endsWith('/v1') ? '' : provider.suffix}`
+      : provider.baseUrl
     return frozen(rest, { baseUrl, model: rest, dialect: provider.dialect, apiKeyEnv: provider.apiKeyEnv, ...settingsOf(flags) })
   }
   if (/^https?:\/\//.test(text)) return await atAddress(text, options)
@@ -81,11 +84,18 @@ async function atAddress(text: string, { flags, listModels }: ModelFormOptions):
   const hash = text.indexOf('#')
   const baseUrl = (hash < 0 ? text : text.slice(0, hash)).replace(/\/+$/, '')
   const named = hash < 0 ? '' : text.slice(hash + 1)
-  if (!URL.canParse(baseUrl)) throw new TrainError('CONFIG_INVALID', `--model ${text} is no address; write for example http://localhost:8000/v1#NAME.`)
+  if (!URL.canParse(baseUrl))
+    throw new TrainError('CONFIG_INVALID', `--model ${text} is no address; write for example http://localhost:8000/v1#NAME.`)
   if (named !== '') return frozen(named, { baseUrl, model: named, ...settingsOf(flags) })
   const names = await listModels(baseUrl, flags.apiKeyEnv)
   if (names.length === 1) return frozen(names[0]!, { baseUrl, model: names[0]!, ...settingsOf(flags) })
-  const list = names.length === 0 ? 'lists none' : `has ${names.slice(0, 10).map((name) => `"${name}"`).join(', ')}`
+  const list =
+    names.length === 0
+      ? 'lists none'
+      : `has ${names
+          .slice(0, 10)
+          .map((name) => `"${name}"`)
+          .join(', ')}`
   throw new TrainError('CONFIG_INVALID', `--model ${text} names no model, and the server ${list}; write ${baseUrl}#NAME.`)
 }
 

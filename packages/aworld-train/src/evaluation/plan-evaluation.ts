@@ -91,7 +91,14 @@ export async function planEvaluation(options: EvaluationOptions): Promise<Evalua
   if (agent && form !== undefined && read) {
     const chosen = await chooseModel(problems, { agent, form, settings, extension: read.extension, kind, directory: configDirectory })
     if (chosen) {
-      const agentSide = { agent: { ...agent, program: chosen.program }, settings, failed: new Set(read.failed), policies: chosen.names, directory: configDirectory, engines: launcherEngines }
+      const agentSide = {
+        agent: { ...agent, program: chosen.program },
+        settings,
+        failed: new Set(read.failed),
+        policies: chosen.names,
+        directory: configDirectory,
+        engines: launcherEngines,
+      }
       const warnings = await checkAgentSide(problems, agentSide)
       requirePrice(problems, options, chosen.model)
       problems.throwAny()
@@ -172,7 +179,10 @@ interface DatasetPlaces {
   readonly configDirectory: string
 }
 
-async function loadTasks(source: DatasetSource | undefined, { settings, baseDirectory, configDirectory }: DatasetPlaces): Promise<LoadedDataset> {
+async function loadTasks(
+  source: DatasetSource | undefined,
+  { settings, baseDirectory, configDirectory }: DatasetPlaces,
+): Promise<LoadedDataset> {
   const { promptKey, testFiles } = settings.data
   const files = testFiles.map((file) => resolve(configDirectory, file))
   const chosen = source === undefined ? files : resolveSource(source, baseDirectory)

@@ -144,7 +144,10 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
         'There is nothing to evaluate; pass a dataset, or name a test set in testDataset or data.testFiles. Training data never stands in for it.',
       )
     const { samples, checkpoint } = this.inputs.options
-    const weights = this.#trained ?? { models: modelsOf(plan, checkpoint), checkpoint: checkpoint === undefined ? null : resolve(checkpoint) }
+    const weights = this.#trained ?? {
+      models: modelsOf(plan, checkpoint),
+      checkpoint: checkpoint === undefined ? null : resolve(checkpoint),
+    }
     return await evaluateAgent(
       {
         ...plan,

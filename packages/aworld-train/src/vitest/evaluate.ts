@@ -7,7 +7,18 @@ import type { TrainingDefinition } from '../training-definition.ts'
 /** The parts of a training that an evaluation needs; a `defineTraining` has them. */
 export type EvaluatedTraining = Pick<
   TrainingDefinition,
-  'agent' | 'testDataset' | 'rewardFunc' | 'config' | 'baseDirectory' | 'runPath' | 'name' | 'onEvent' | 'trainEngineName' | 'model' | 'samples' | 'seed'
+  | 'agent'
+  | 'testDataset'
+  | 'rewardFunc'
+  | 'config'
+  | 'baseDirectory'
+  | 'runPath'
+  | 'name'
+  | 'onEvent'
+  | 'trainEngineName'
+  | 'model'
+  | 'samples'
+  | 'seed'
 >
 
 export interface EvaluateOptions

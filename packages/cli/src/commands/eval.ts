@@ -1,46 +1,74 @@
-import { existsSync, readdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { TrainError } from '@aworld-train/core'
-import { AgentTrainer, type AgentTrainerOptions, type InferenceReport, pythonTrainers } from 'aworld-train'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { EvaluationReport, type EvaluationWithResults, RunManifest, TrainError } from '@aworld-train/core'
+import { compareEvaluations, findEvaluation, readEvaluation, requireFewFailures } from '@aworld-train/training'
+import { rescoreRun, runEvaluation } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
-import { loadProject } from '../load-project.ts'
-import { policiesIn } from '../policies-in.ts'
+import { compareLines, headline, renderEvaluation } from '../terminal/evaluation-text.ts'
 import { createRunDisplay } from '../terminal/run-display.ts'
-import { renderTokenReport } from '../terminal/token-report-text.ts'
-import { typedCommand, typedPath } from '../typed-command.ts'
+import { wrapLabelled } from '../terminal/text-width.ts'
+import { typedCommand } from '../typed-command.ts'
+import { type CommandEvaluation, EvaluationCommand, evaluationFlags, readCommand } from './evaluation-command.ts'
 
 export const evaluate = defineCommand({
-  arguments: [{ name: 'project', description: 'folder with an aworld-train.config.ts, or that file (default: this folder)' }],
-  options: z.object({
-    agent: z.string().optional().describe('agent instead of that of the project: ./file.ts#name, or an agent.yaml'),
-    dataset: z.string().optional().describe('dataset to run, instead of the test set of the project'),
-    checkpoint: z
-      .string()
-      .optional()
-      .describe('model folder, checkpoint or run to evaluate, instead of the starting model; weights at a Tinker service too'),
-    samples: z.int().min(1).optional().describe('rollouts of each task; pass@k is given for k up to this'),
-    seed: z.int().min(0).optional().describe('seed of sampling'),
+  arguments: [
+    {
+      name: 'agent',
+      description: 'agent (./agent.ts#name, or an agent.yaml), or folder of a project (default: this one); or the word compare',
+    },
+    { name: 'newer', description: 'of compare: an evaluation by its path or name, or last' },
+    { name: 'older', description: 'of compare: the evaluation to compare it with' },
+  ],
+  options: evaluationFlags.extend({
+    budget: z.number().min(0).optional().describe('US dollars that the evaluation may cost; rollouts beyond it do not start'),
+    maxFailed: z.number().min(0).max(1).default(0.02).describe('greatest share of rollouts that may fail; more end with exit code 1'),
+    compare: z.string().optional().describe('evaluation to compare with, task by task: its path or name, or last'),
+    again: z.enum(['failed']).optional().describe('run what failed once more, in the newest evaluation or the named one'),
+    rescore: z.string().optional().describe('score the episodes of the newest evaluation, or of the named one, with this reward'),
+    new: z.boolean().optional().describe('start a new evaluation, also where an unfinished one of the same command exists'),
     runPath: z.string().optional().describe('parent folder of runs (default: runs)'),
     json: z.boolean().optional().describe('print one JSON event a line instead of text; what your code prints goes to standard error'),
   }),
   async run({ args, options, signal, output }) {
-    const { definition } = await loadProject(args[0])
-    const display = createRunDisplay({ stream: output, json: options.json === true })
-    try {
-      const trainer = await AgentTrainer.create({
-        ...definition,
-        ...(options.agent === undefined ? {} : { agent: resolve(options.agent) }),
-        ...(options.runPath === undefined ? {} : { runPath: options.runPath }),
-        seed: options.seed ?? definition.seed,
-        ...(options.checkpoint === undefined ? {} : weightsOf(options.checkpoint)),
-        samples: options.samples,
-        onEvent: (event) => display.show(event),
-      })
-      const dataset = options.dataset === undefined ? undefined : resolve(options.dataset)
-      const report = await trainer.inference<InferenceReport>(dataset, signal)
+    const [target = null, newer, older] = args
+    const { budget, maxFailed, compare, again, rescore, new: fresh, json, runPath: runFlag, ...flags } = options
+    if (target === 'compare') return await comparePair(newer, older, runFlag ?? 'runs', output)
+    const columns = output.columns || 80
+    const display = createRunDisplay({ stream: output, json: json === true })
+    const print = (report: EvaluationReport) => {
       display.close()
-      if (!options.json) output.write(`${renderInference(report)}\n`)
+      if (!json) output.write(`${renderEvaluation(report, columns)}\n`)
+    }
+    const onEvent = (event: Parameters<typeof display.show>[0]) => display.show(event)
+    try {
+      if (again !== undefined || rescore !== undefined) {
+        const runPath = runFlag ?? 'runs'
+        const path = findEvaluation(target ?? 'last', { runPath })
+        const command = commandOf(path)
+        const read = await readCommand(command, command.flags.model?.[0])
+        const report =
+          rescore === undefined
+            ? await runEvaluation({ ...read, budget, runPath, resume: path, againFailed: true, onEvent }, signal)
+            : await rescoreRun({ ...read, rewardFunc: join(process.cwd(), rescore), runPath, from: path, onEvent }, signal)
+        print(report)
+        requireFewFailures(report, maxFailed)
+        return 0
+      }
+      const command = { directory: process.cwd(), target, flags }
+      const models = flags.model ?? [undefined]
+      const reports: EvaluationWithResults[] = []
+      for (const model of models) {
+        const read: CommandEvaluation = await readCommand(
+          { ...command, flags: { ...flags, ...(model !== undefined && { model: [model] }) } },
+          model,
+        )
+        const runPath = runFlag ?? read.runPath ?? 'runs'
+        const against = compare ?? reports[0]?.path
+        reports.push(await runEvaluation({ ...read, budget, runPath, fresh, compare: against, onEvent }, signal))
+        print(reports.at(-1)!)
+      }
+      for (const report of reports) requireFewFailures(report, maxFailed)
       return 0
     } finally {
       display.close()
@@ -48,55 +76,25 @@ export const evaluate = defineCommand({
   },
 })
 
-type Weights = Pick<AgentTrainerOptions, 'model' | 'checkpoint' | 'trainEngineName'>
-
-/**
- * The weights of a model folder, of a checkpoint, or of the last checkpoint of a run. They are here, or at a Tinker service that a pointer
- * names.
- */
-function weightsOf(path: string): Weights {
-  const folder = resolve(path)
-  const weights = weightsIn(folder)
-  if (weights) return weights
-  const checkpoints = join(folder, 'checkpoints')
-  const names = existsSync(checkpoints) ? readdirSync(checkpoints) : []
-  for (const name of names.sort((a, b) => stepOf(b) - stepOf(a))) {
-    const found = weightsIn(join(checkpoints, name))
-    if (found) return found
-  }
-  const trainer = pythonTrainers.find((each) => each.checkpoints.resumable(checkpoints) > 0)
-  if (trainer)
-    throw new TrainError(
-      'MODULE_INVALID',
-      `${folder} is a run with ${trainer.name}, whose checkpoints are its own; write a model first: ${typedCommand(['export', path, '--what', 'model', '--to', 'model'])}`,
-    )
-  throw new TrainError('MODULE_INVALID', `${folder} holds neither a model (config.json) nor checkpoints; name a model folder or a run.`)
+/** The command of an evaluation. Throws CONFIG_INVALID for a run that no command started. */
+function commandOf(path: string): EvaluationCommand {
+  const { provenance } = RunManifest.parse(JSON.parse(readFileSync(join(path, 'manifest.json'), 'utf8')))
+  const { data } = EvaluationCommand.safeParse(provenance['command'])
+  if (data) return data
+  throw new TrainError('CONFIG_INVALID', `${path} was started by a program, which alone has its agent; run that program again.`)
 }
 
-function weightsIn(folder: string): Weights | null {
-  if (existsSync(join(folder, 'config.json'))) return { model: folder }
-  // A run may have the model that a warm-up made, in a folder of its own.
-  const isRun = existsSync(join(folder, 'manifest.json'))
-  const hasPolicies = (file: 'config.json' | 'tinker.json') => !isRun && policiesIn(folder, file).length > 0
-  if (existsSync(join(folder, 'tinker.json')) || hasPolicies('tinker.json')) return { checkpoint: folder, trainEngineName: 'tinker' }
-  return hasPolicies('config.json') ? { checkpoint: folder } : null
-}
-
-const stepOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? -1)
-
-/** The lines of the report below the mean, which was shown when the evaluation ended. */
-function renderInference({ path, passAtK, byKind, tokenReport, model, checkpoint, policies }: InferenceReport): string {
-  const weights = policies ? Object.entries(policies) : [[null, { model: model as string, checkpoint }] as const]
-  const passes = Object.entries(passAtK).map(([k, value]) => `pass@${k} ${value.toFixed(3)}`)
-  const kinds = Object.entries(byKind).map(([kind, { reward }]) => `${kind} ${reward.toFixed(3)}`)
-  return [
-    ...(kinds.length > 1 ? [`kinds    ${kinds.join('  ')}`] : []),
-    ...(passes.length > 0 ? [`pass@k   ${passes.join('  ')}`] : []),
-    ...renderTokenReport(tokenReport),
-    ...weights.map(
-      ([name, own]) =>
-        `model    ${name === null ? '' : `${name}: `}${typedPath(own.model)}${own.checkpoint === null ? '' : `, weights of ${typedPath(own.checkpoint)}`}`,
-    ),
-    `results  ${typedPath(join(path, 'report.json'))}`,
-  ].join('\n')
+async function comparePair(
+  newer: string | undefined,
+  older: string | undefined,
+  runPath: string,
+  output: NodeJS.WriteStream,
+): Promise<number> {
+  if (newer === undefined || older === undefined)
+    throw new TrainError('CONFIG_INVALID', `Two evaluations are compared; write ${typedCommand(['eval', 'compare', 'NEWER', 'OLDER'])}.`)
+  const [ours, theirs] = await Promise.all([newer, older].map((named) => readEvaluation(findEvaluation(named, { runPath }))))
+  const report = EvaluationReport.parse(ours!.report)
+  const lines = compareLines(compareEvaluations(ours!, theirs!)).map(([label, text]) => `${label.padEnd(8)} ${text}`)
+  output.write(`${[headline(report), ...lines].map((line) => wrapLabelled(line, output.columns || 80)).join('\n')}\n`)
+  return 0
 }

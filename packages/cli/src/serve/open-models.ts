@@ -7,8 +7,7 @@ import { createSglangChatEngine, createSglangTokenEngine, createVllmChatEngine, 
 import type { ModelRoute, PublishWeights } from '@aworld-train/gateway'
 import { type ChannelEngine, createChannelEngine } from '@aworld-train/rollout'
 import { keepTokenizer } from '@aworld-train/store'
-import { toFrozenRoutes } from '@aworld-train/training'
-import { policiesIn } from '@aworld-train/training'
+import { policiesIn, toFrozenRoutes } from '@aworld-train/training'
 import { createFleets, type FleetOf, publishTo } from './open-fleets.ts'
 import type { ChannelModel, RemoteModel, ServeConfig, ServeModel } from './serve-config.ts'
 

@@ -1,4 +1,11 @@
-import { type EvaluationComparison, type EvaluationReport, type EvaluationRow, pairedDifference, TrainError } from '@aworld-train/core'
+import {
+  type EvaluationComparison,
+  type EvaluationReport,
+  type EvaluationRow,
+  pairedDifference,
+  TrainError,
+  type TrainingTask,
+} from '@aworld-train/core'
 
 /** A finished evaluation with its rollouts. */
 export interface FinishedEvaluation {
@@ -7,6 +14,19 @@ export interface FinishedEvaluation {
   /** Hashes of its inputs by name, as the manifest keeps them. */
   readonly inputs: Readonly<Record<string, string>>
 }
+
+/** Throws CONFIG_INVALID if fewer than two tasks have a scored rollout in `other`, so that nothing could be compared with it. */
+export function requirePairs(tasks: readonly Pick<TrainingTask, 'hash'>[], other: FinishedEvaluation): void {
+  const scored = meansByTask(other.rows)
+  const common = tasks.filter(({ hash }) => scored.has(hash)).length
+  if (common < 2) throw tooFewPairs(`these ${tasks.length} tasks`, other.report.path, common)
+}
+
+const tooFewPairs = (ours: string, theirs: string, common: number) =>
+  new TrainError(
+    'CONFIG_INVALID',
+    `${ours} and ${theirs} have ${common === 0 ? 'no scored task' : 'one scored task'} in common, and a comparison needs two; compare evaluations of the same tasks.`,
+  )
 
 /** Inputs that may differ between evaluations without a word. */
 const compared: ReadonlySet<string> = new Set(['the model', 'the name', 'the tasks'])
@@ -21,12 +41,7 @@ export function compareEvaluations(ours: FinishedEvaluation, theirs: FinishedEva
     const other = before.get(hash)
     return other ? [{ taskId: task.taskId, to: task.mean, from: other.mean }] : []
   })
-  if (pairs.length < 2) {
-    throw new TrainError(
-      'CONFIG_INVALID',
-      `${ours.report.path} and ${theirs.report.path} have ${pairs.length === 0 ? 'no scored task' : 'one scored task'} in common, and a comparison needs two; compare evaluations of the same tasks.`,
-    )
-  }
+  if (pairs.length < 2) throw tooFewPairs(ours.report.path, theirs.report.path, pairs.length)
   const { mean, interval } = pairedDifference(
     pairs.map(({ to }) => to),
     pairs.map(({ from }) => from),

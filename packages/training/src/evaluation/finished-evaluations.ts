@@ -39,7 +39,10 @@ export function findEvaluation(named: string, { runPath, agent }: { readonly run
   if (named === 'last') {
     const [newest] = listed.filter(({ manifest }) => agent === undefined || manifest.name === agent)
     if (newest) return newest.path
-    throw new TrainError('CONFIG_INVALID', `There is no finished evaluation${agent === undefined ? '' : ` named "${agent}"`} in ${runPath}; run one first, or name one by its path.`)
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `There is no finished evaluation${agent === undefined ? '' : ` named "${agent}"`} in ${runPath}; run one first, or name one by its path.`,
+    )
   }
   const path = isAbsolute(named) || basename(named) !== named || !existsSync(join(runPath, named)) ? resolve(named) : join(runPath, named)
   const manifest = manifestOf(path)
@@ -59,7 +62,8 @@ export function findEvaluation(named: string, { runPath, agent }: { readonly run
 export async function readEvaluation(path: string): Promise<FinishedEvaluation> {
   const rows = await readResults(path)
   const { data, error } = EvaluationReport.safeParse(JSON.parse(readFileSync(join(path, 'report.json'), 'utf8')))
-  if (!data) throw new TrainError('CONFIG_INVALID', `${join(path, 'report.json')} is of another version; run the evaluation anew.`, { cause: error })
+  if (!data)
+    throw new TrainError('CONFIG_INVALID', `${join(path, 'report.json')} is of another version; run the evaluation anew.`, { cause: error })
   const inputs = manifestOf(path)?.provenance['inputs']
   return { report: data, rows, inputs: (inputs ?? {}) as Readonly<Record<string, string>> }
 }

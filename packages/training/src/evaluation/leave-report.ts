@@ -47,7 +47,9 @@ export async function leaveReport(
   { requests, episodes, weights, accounts, against }: EvaluationOutcome,
 ): Promise<EvaluationWithResults> {
   const { settings, dataset, seed, sampling, samplesPerTask } = plan
-  const rollouts = requests.map(({ task, key, sample }, index): EvaluatedRollout => ({ task, rollout: key, sample, episode: episodes[index]! }))
+  const rollouts = requests.map(
+    ({ task, key, sample }, index): EvaluatedRollout => ({ task, rollout: key, sample, episode: episodes[index]! }),
+  )
   const options = { kindKey: settings.evaluation.kindKey, answers: dataset.answers, hasPrice: plan.model.hasPrice }
   const summary = summarizeRollouts(rollouts, options)
   const results = rollouts.map((each) => toRow(each, options))

@@ -33,7 +33,16 @@ export async function rescoreEvaluation(plan: EvaluationPlan, { from, ...request
     started()
     const tasks = `${plan.dataset.tasks.length} x ${plan.samplesPerTask}`
     const details = { episodes: `of ${displayPath(source)}`, reward: reward.name, tasks }
-    emit({ type: 'run-start', version: 1, at: Date.now(), run: plan.name, path: displayPath(path), seed: plan.seed, resumedFromStep: null, details })
+    emit({
+      type: 'run-start',
+      version: 1,
+      at: Date.now(),
+      run: plan.name,
+      path: displayPath(path),
+      seed: plan.seed,
+      resumedFromStep: null,
+      details,
+    })
     const requests = requestsOf(plan, model ?? 'model')
     emit({ type: 'evaluation-start', at: Date.now(), name: evaluationName, rollouts: requests.length })
     const earlier = opened.adopt(readRun(source), (each) => each.close())
@@ -62,5 +71,8 @@ export async function rescoreEvaluation(plan: EvaluationPlan, { from, ...request
 
 function requireSameTask({ key, task }: RolloutRequest, { taskId }: Episode, source: string): void {
   if (task.id === taskId) return
-  throw new TrainError('CONFIG_INVALID', `Rollout ${key} of ${source} is of task "${taskId}", not of "${task.id}"; score it with the same tasks.`)
+  throw new TrainError(
+    'CONFIG_INVALID',
+    `Rollout ${key} of ${source} is of task "${taskId}", not of "${task.id}"; score it with the same tasks.`,
+  )
 }

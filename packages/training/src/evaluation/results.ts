@@ -23,8 +23,13 @@ export async function readResults(run: string): Promise<EvaluationRow[]> {
     }
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT')
-      throw new TrainError('CONFIG_INVALID', `${run} has no ${fileName}: it is no evaluation, or not a finished one. Run the same command again, and it goes on.`)
-    throw new TrainError('STORE_CORRUPT', `Line ${rows.length + 1} of ${path} is no result of a rollout; run the evaluation anew.`, { cause })
+      throw new TrainError(
+        'CONFIG_INVALID',
+        `${run} has no ${fileName}: it is no evaluation, or not a finished one. Run the same command again, and it goes on.`,
+      )
+    throw new TrainError('STORE_CORRUPT', `Line ${rows.length + 1} of ${path} is no result of a rollout; run the evaluation anew.`, {
+      cause,
+    })
   }
   return rows
 }

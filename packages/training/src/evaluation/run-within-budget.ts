@@ -69,4 +69,7 @@ export async function runWithinBudget(requests: readonly RolloutRequest[], optio
 
 /** US dollars for all calls of an episode's own attempt. */
 const costOfEpisode = ({ trajectories, attempt }: Episode) =>
-  trajectories.reduce((sum, { turns }) => sum + turns.reduce((part, turn) => part + (turn.attempt === attempt ? (turn.cost ?? 0) : 0), 0), 0)
+  trajectories.reduce(
+    (sum, { turns }) => sum + turns.reduce((part, turn) => part + (turn.attempt === attempt ? (turn.cost ?? 0) : 0), 0),
+    0,
+  )

@@ -154,9 +154,7 @@ function boundsOf(tasks: readonly (readonly EvaluatedRollout[])[]): [number, num
   const filled = (value: number) =>
     meanOf(
       meansOf(
-        tasks.map((task) =>
-          task.flatMap(({ episode }) => (episode === null || hasFailed(episode) ? value : (episode.reward ?? []))),
-        ),
+        tasks.map((task) => task.flatMap(({ episode }) => (episode === null || hasFailed(episode) ? value : (episode.reward ?? [])))),
       ),
     )
   return [filled(least), filled(greatest)]
@@ -168,7 +166,9 @@ function boundsOf(tasks: readonly (readonly EvaluatedRollout[])[]): [number, num
  */
 function majorityOf(task: readonly EvaluatedRollout[]): number[] {
   const votes = Map.groupBy(
-    task.flatMap(({ episode }) => (episode?.reward == null || episode.answer === null ? [] : [{ answer: episode.answer, reward: episode.reward }])),
+    task.flatMap(({ episode }) =>
+      episode?.reward == null || episode.answer === null ? [] : [{ answer: episode.answer, reward: episode.reward }],
+    ),
     ({ answer }) => normalized(answer),
   )
   if (votes.size === 0) return []

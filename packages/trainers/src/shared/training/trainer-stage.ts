@@ -85,7 +85,9 @@ export async function openTrainerStage(options: TrainerStageOptions): Promise<Tr
     stack,
     {
       ...parts,
-      policies: { [name]: { kind: 'token', engine: counted.engine, chat: () => engine.chat(), maxPromptBytes: settings.model.maxPromptBytes } },
+      policies: {
+        [name]: { kind: 'token', engine: counted.engine, chat: () => engine.chat(), maxPromptBytes: settings.model.maxPromptBytes },
+      },
       settings,
       port: settings.gateway.port,
       registry,
