@@ -6,7 +6,7 @@ import { Agent, type AgentFunctionContext } from '@aworld-train/agent'
 import type { AgentTask, EvaluationWithResults } from '@aworld-train/core'
 import { openDashboard, openFolder } from '@aworld-train/dashboard'
 import { readRun } from '@aworld-train/store'
-import { loadDataset } from '@aworld-train/training'
+import { loadDataset, readEvaluation } from '@aworld-train/training'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
 import type { TrainableAgent } from '../load/load-agent.ts'
@@ -48,7 +48,7 @@ const create = (model: string, agent: TrainableAgent = new Agent({ name: 'chemis
   })
 
 it('leaves a run that tells seed, sampling, counts, versions and events, and can be scored again', async () => {
-  const report = await (await create(shipped)).inference(dataset)
+  const { results, ...report } = await (await create(shipped)).inference(dataset)
   expect(report).toMatchObject({
     seed: 3,
     sampling: { temperature: 1, maxTokens: 4 },
@@ -58,6 +58,8 @@ it('leaves a run that tells seed, sampling, counts, versions and events, and can
     tokenReport: { turns: 4, roots: 4, continuations: 0, branches: {} },
   })
   expect(JSON.parse(readFileSync(join(report.path, 'report.json'), 'utf8'))).toEqual(report)
+  expect((await readEvaluation(report.path)).rows).toEqual(results)
+  expect(results.map(({ taskId, sample }) => `${taskId}${sample}`)).toEqual(['a0', 'a1', 'b0', 'b1'])
   expect(readFileSync(join(report.path, 'events.jsonl'), 'utf8')).toMatch(/"evaluation-start"[\s\S]*"rollout-end"[\s\S]*"evaluation-end"/)
   const { tasks, answers } = await loadDataset(join(report.path, 'test_data.parquet'))
   expect(tasks.map(({ id }) => [id, answers.get(id)?.groundTruth])).toEqual([
@@ -132,14 +134,14 @@ it('leaves nothing where the model cannot be opened', async () => {
 
 it('is a run that a dashboard shows: finished, with its reward by kind, pass@k and episodes', async () => {
   const report = await (await create(shipped, undefined, 64)).inference(dataset)
-  expect(report).toMatchObject({ kind: 'evaluation', model: shipped, checkpoint: null, passAtK: { 1: 1, 2: 1 } })
+  expect(report).toMatchObject({ kind: 'evaluation', model: shipped, checkpoint: null, passAtK: { 1: { value: 1, tasks: 2 }, 2: { value: 1 } } })
   expect(await listed()).toMatchObject([{ kind: 'evaluation', status: 'finished', problem: null, rollouts: 4, after: 1 }])
   const folderClient = await openFolder(report.path)
   try {
     const { kind, status, evaluations, details, rollouts } = await folderClient.summary()
     expect({ kind, status, done: rollouts.done }).toEqual({ kind: 'evaluation', status: 'finished', done: 4 })
     expect(evaluations).toMatchObject([{ name: 'eval', tasks: 2, rollouts: 4, reward: 1, passAtK: { 1: 1, 2: 1 } }])
-    expect(details).toMatchObject({ agent: 'chemist trained', tasks: '2 to evaluate' })
+    expect(details).toMatchObject({ agent: 'chemist', tasks: '2 x 2' })
   } finally {
     folderClient.close()
   }
@@ -225,6 +227,6 @@ it.each(['function', 'module'])('names the line of a reward that threw, of a %s'
     trainEngineName: 'local',
   })
   const { failures, failed, reward } = await trainer.inference(dataset)
-  expect({ failed, reward }).toEqual({ failed: 2, reward: 0.5 })
+  expect({ failed, reward }).toEqual({ failed: 2, reward: 1 })
   expect(failures).toMatchObject([{ code: 'REWARD_FAILED', count: 2, rollout: 'evaluation/eval/1/0', source: `${file}:2` }])
 })

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { didYouMean, TrainError } from '@aworld-train/core'
 import { FrozenModelSettings } from '@aworld-train/training'
 import { type FoundWeights, findWeights } from './find-weights.ts'
+import { noModelName } from './planned-models.ts'
 
 /** Settings of a model behind an address that no form of it says. */
 export interface ModelFlags {
@@ -20,6 +21,7 @@ export interface ModelFlags {
 export type ModelForm =
   | { readonly kind: 'frozen'; readonly name: string; readonly settings: FrozenModelSettings }
   | { readonly kind: 'weights'; readonly weights: FoundWeights }
+  | { readonly kind: 'none' }
 
 interface Provider {
   readonly baseUrl: string
@@ -48,7 +50,7 @@ const providers: Readonly<Record<string, Provider>> = {
 }
 
 const forms =
-  'openai:NAME, anthropic:NAME, http://host/v1#NAME, a model folder, a checkpoint or a run, or a name in "models" of the configuration'
+  'openai:NAME, anthropic:NAME, http://host/v1#NAME, a model folder, a checkpoint or a run, a name in "models" of the configuration, or none for an agent that asks an address of its own'
 
 export interface ModelFormOptions {
   readonly models: Readonly<Record<string, FrozenModelSettings>>
@@ -62,6 +64,7 @@ export interface ModelFormOptions {
 export async function readModelForm(text: string, options: ModelFormOptions): Promise<ModelForm> {
   const { models, baseDirectory, flags } = options
   const configured = models[text]
+  if (text === noModelName) return { kind: 'none' }
   if (configured) return frozen(text, { ...configured, ...settingsOf(flags) })
   const [, scheme = '', rest = ''] = /^([a-z]+):(?!\/\/)(.*)$/s.exec(text) ?? []
   const provider = providers[scheme]

@@ -223,13 +223,13 @@ async function chooseModel(problems: ProblemCollection, choice: ModelChoice): Pr
   const { program } = agent
   if (form?.kind === 'frozen')
     return { model: plannedFrozen(form.name, form.settings, agent.directory), program: asking(program, form.name), names: [form.name] }
-  if (form === null && !program.agents.some(asksPolicy)) return { model: noModel, program, names: [] }
+  if (form?.kind === 'none' || (form === null && !program.agents.some(asksPolicy))) return { model: noModel, program, names: [] }
   const { model, checkpoint } = form?.weights ?? {}
   if (form === null && settings.model.path === null && Object.keys(settings.policies).length === 0) {
     problems.add(
       new TrainError(
         'CONFIG_INVALID',
-        'There is no model to evaluate; name one with --model: openai:NAME, anthropic:NAME, http://host/v1#NAME, a model folder, a checkpoint or a run.',
+        'There is no model to evaluate; name one with --model: openai:NAME, anthropic:NAME, http://host/v1#NAME, a model folder, a checkpoint or a run; or none, for an agent that asks an address of its own.',
       ),
     )
     return undefined

@@ -69,13 +69,17 @@ export function plannedFrozen(name: string, settings: FrozenModelSettings, direc
   }
 }
 
+/** What `--model` says for agents that ask addresses of their own. */
+export const noModelName = 'none'
+
 /** No model of ours: agents ask addresses of their own, and what they ask is not seen. */
 export const noModel: PlannedModel = {
   identity: null,
   hasPrice: false,
   open: async () => ({
-    name: 'none',
-    routes: {},
+    name: noModelName,
+    // A call of it fails with this address in its message; names below .invalid never resolve (RFC 6761).
+    routes: { [noModelName]: { kind: 'frozen', baseUrl: 'http://no-model-is-named.invalid', dialect: 'chat-completions', model: noModelName, evaluated: true, retries: 0 } },
     details: { model: "the agent's own" },
     promptModel: null,
     weights: { model: null, checkpoint: null },

@@ -14,7 +14,7 @@ export const evaluationFlags = z.object({
     .array(z.string())
     .optional()
     .describe(
-      'openai:NAME, anthropic:NAME, http://host/v1#NAME, a model folder, a checkpoint or a run, or a name in "models"; several are run and compared',
+      'openai:NAME, anthropic:NAME, http://host/v1#NAME, a model folder, a checkpoint or a run, a name in "models", or none; several are run and compared',
     ),
   config: z.string().optional().describe('configuration, instead of that of the project'),
   samples: z.int().min(1).optional().describe('rollouts of each task; pass@k is given for k up to this'),
