@@ -15,8 +15,8 @@ export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>
     'test/environment/fair-calls.test.ts': 2,
     'test/environment/forged-tokens.test.ts': 1,
     'test/environment/office-documents.test.ts': 1.5,
-    'test/environment/plain-user.test.ts': 9,
-    'test/environment/terminal-example.test.ts': 5,
+    'test/environment/plain-user.test.ts': 11,
+    'test/environment/terminal-example.test.ts': 6,
   },
   executors: {
     'test/executors/in-full.test.ts': 3,

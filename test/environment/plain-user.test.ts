@@ -44,24 +44,7 @@ async function runAsPlainUser(files: readonly string[]): Promise<void> {
 }
 
 test.runIf(isRoot)('jails and leases hold for a process of a plain user', { timeout: 600_000, tags: ['quick'] }, () =>
-  runAsPlainUser([
-    ...ownTests([
-      'bubblewrap',
-      'parsers',
-      'probes',
-      'reaped',
-      'killed',
-      'killed-server',
-      'killed-while-starting',
-      'leased-shells',
-      'egress',
-      'loopback-ports',
-      'neighbours',
-      'browser',
-    ]),
-    ...ownTests(['jailed-servers']),
-    ...serverTests(['terminal', 'code', 'download']),
-  ]),
+  runAsPlainUser([...ownTests(['bubblewrap', 'probes', 'killed-server', 'leased-shells', 'egress', 'neighbours', 'browser'])]),
 )
 
 test.runIf(isRoot)('tools, clients and bad input do', { timeout: 1_800_000 }, async () => {
@@ -69,7 +52,9 @@ test.runIf(isRoot)('tools, clients and bad input do', { timeout: 1_800_000 }, as
   await installLocked(join(root, 'test/environment/conformance'))
   await installMcpClient()
   await runAsPlainUser([
-    ...ownTests(['browser-bad-input', 'conformance', 'damaged-documents', 'desktop', 'office-documents', 'python-client', 'ssrf']),
+    ...ownTests(['browser-bad-input', 'conformance', 'damaged-documents', 'desktop', 'jailed-servers', 'killed', 'killed-while-starting']),
+    ...ownTests(['loopback-ports', 'office-documents', 'parsers', 'python-client', 'reaped', 'ssrf']),
+    ...serverTests(['code', 'download', 'terminal']),
     ...serverTests(['csv', 'docx', 'googlesearch', 'guard', 'parxiv', 'pdf', 'pptx', 'readweb', 'think', 'txt', 'wayback', 'wiki']),
     'packages/tools/src/servers/recorded-world.test.ts',
   ])

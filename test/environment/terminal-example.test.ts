@@ -31,12 +31,7 @@ async function heldOut(seed: number): Promise<{ readonly before: number; readonl
   return { before: before!.reward, after: after!.reward }
 }
 
-it('is learned', { tags: 'quick', timeout: 1_000_000 }, async () => {
-  const { before, after } = await heldOut(1)
-  expect(after - before).toBeGreaterThan(0.2)
-})
-
-it.each([2, 3])('is learned with seed %i too', { timeout: 1_000_000 }, async (seed) => {
+it.each([1, 2, 3])('is learned with seed %i', { timeout: 1_000_000 }, async (seed) => {
   const { before, after } = await heldOut(seed)
   expect(after - before).toBeGreaterThan(0.2)
 })
