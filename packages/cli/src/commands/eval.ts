@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EvaluationReport, type EvaluationWithResults, RunManifest, TrainError } from '@aworld-train/core'
+import { EvaluationReport, type EvaluationWithResults, type RunEvent, RunManifest, TrainError } from '@aworld-train/core'
 import { compareEvaluations, findEvaluation, readEvaluation, requireFewFailures } from '@aworld-train/training'
 import { rescoreRun, runEvaluation } from 'aworld-train'
 import { z } from 'zod'
@@ -40,7 +40,10 @@ export const evaluate = defineCommand({
       display.close()
       if (!json) output.write(`${renderEvaluation(report, columns)}\n`)
     }
-    const onEvent = (event: Parameters<typeof display.show>[0]) => display.show(event)
+    // The report says in text what the event of the evaluation's end says.
+    const onEvent = (event: RunEvent) => {
+      if (json || event.type !== 'evaluation-end') display.show(event)
+    }
     try {
       if (again !== undefined || rescore !== undefined) {
         const runPath = runFlag ?? 'runs'

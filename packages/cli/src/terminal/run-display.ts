@@ -34,9 +34,21 @@ interface Bar {
   readonly total: number
   readonly startedAt: number
   readonly from: number
+  /** What has ended of an evaluation; `null` for another bar. */
+  readonly evaluated: Evaluated | null
   done: number
   notes: readonly string[]
 }
+
+interface Evaluated {
+  rewards: number
+  scored: number
+  failed: number
+  cost: number
+}
+
+/** Rollouts after which the cost of an evaluation is estimated. */
+const firstRollouts = 8
 
 /** Shows text. Without a live line it is that of a log. */
 function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): RunDisplay {
@@ -72,8 +84,8 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
     const shown = state.label === 'train' ? [...notes, ...working, renderSparkline(rewards)] : notes
     terminal.draw(renderProgressBar({ ...state, notes: shown, now, columns: terminal.columns() }))
   }
-  const startBar = (label: string, total: number, unit: string, { done = 0, startedAt = Date.now(), from = 0 } = {}) => {
-    bar = { label, unit, done, total, startedAt, from, notes: [] }
+  const startBar = (label: string, total: number, unit: string, { done = 0, startedAt = Date.now(), from = 0, evaluated = null as Evaluated | null } = {}) => {
+    bar = { label, unit, done, total, startedAt, from, evaluated, notes: [] }
     drawnDone = done
     draw(true)
   }
@@ -81,6 +93,22 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
     if (bar?.label === 'train') return
     train ??= { startedAt: Date.now(), from: step - 1 }
     startBar('train', steps, 'steps', { ...train, done: step - 1 })
+  }
+  const countEvaluated = (of: Bar, evaluated: Evaluated, event: Extract<RunEvent, { type: 'rollout-end' }>) => {
+    const { reward, cost = 0, error } = event
+    of.done += 1
+    evaluated.cost += cost
+    if (reward !== null) {
+      evaluated.rewards += reward
+      evaluated.scored += 1
+    } else if (error) evaluated.failed += 1
+    of.notes = [
+      ...(evaluated.scored > 0 ? [(evaluated.rewards / evaluated.scored).toFixed(2)] : []),
+      ...(evaluated.cost > 0 ? [`$${evaluated.cost.toFixed(2)}`] : []),
+      ...(evaluated.failed > 0 ? [styleText('yellow', `${evaluated.failed} failed`)] : []),
+    ]
+    if (of.done === firstRollouts && of.total > 2 * firstRollouts && evaluated.cost > 0)
+      line(`${''.padEnd(9)}about $${((evaluated.cost / of.done) * of.total).toFixed(2)}, going by the first ${firstRollouts} rollouts`)
   }
   const endBar = () => {
     live?.draw('')
@@ -101,7 +129,9 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           for (const [name, value] of Object.entries(event.details)) labelled(`${name.padEnd(8)} ${String(value)}`)
           break
         case 'evaluation-start':
-          startBar(`evaluate ${event.name}`, event.rollouts, 'rollouts')
+          startBar(event.name === 'eval' ? 'eval' : `evaluate ${event.name}`, event.rollouts, 'rollouts', {
+            evaluated: { rewards: 0, scored: 0, failed: 0, cost: 0 },
+          })
           break
         case 'evaluation-end': {
           endBar()
@@ -153,7 +183,7 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           if (event.split === 'train') {
             rollouts.running = Math.max(0, rollouts.running - 1)
             rollouts.ended += 1
-          } else if (bar?.label.startsWith('evaluate')) bar.done += 1
+          } else if (bar?.evaluated) countEvaluated(bar, bar.evaluated, event)
           draw()
           break
         case 'episode-sampled':

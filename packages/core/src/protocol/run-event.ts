@@ -37,6 +37,8 @@ export const RunEvent = z.discriminatedUnion('type', [
     turns: z.int(),
     toolCalls: z.int(),
     sampledTokens: z.int(),
+    /** US dollars for calls to models with a price; absent if there were none. */
+    cost: z.number().optional(),
     durationMs: z.number(),
     error: ErrorRecord.optional(),
   }),

@@ -1,4 +1,4 @@
-import { type Episode, type RolloutRequest, type RolloutRunner, runAll } from '@aworld-train/core'
+import { type Episode, episodeCost, type RolloutRequest, type RolloutRunner, runAll } from '@aworld-train/core'
 
 export interface BudgetOptions {
   readonly runner: Pick<RolloutRunner, 'run'>
@@ -39,7 +39,7 @@ export async function runWithinBudget(requests: readonly RolloutRequest[], optio
       try {
         const episode = await runner.run(next.request, all)
         episodes[next.index] = episode
-        const cost = costOfEpisode(episode)
+        const cost = episodeCost(episode)
         spent += cost
         dearest = Math.max(dearest, cost)
         ended += 1
@@ -66,10 +66,3 @@ export async function runWithinBudget(requests: readonly RolloutRequest[], optio
   if (others.signal.aborted) throw others.signal.reason
   return episodes
 }
-
-/** US dollars for all calls of an episode's own attempt. */
-const costOfEpisode = ({ trajectories, attempt }: Episode) =>
-  trajectories.reduce(
-    (sum, { turns }) => sum + turns.reduce((part, turn) => part + (turn.attempt === attempt ? (turn.cost ?? 0) : 0), 0),
-    0,
-  )

@@ -2,9 +2,11 @@ import {
   type AnswerKey,
   countFailures,
   type Episode,
+  episodeCost,
   type EvaluationReport,
   type EvaluationRow,
   meanWithInterval,
+  ownTurns,
   passRates,
   type StopReason,
   stableStringify,
@@ -79,7 +81,7 @@ export function toRow({ task, rollout, sample, episode }: EvaluatedRollout, { ki
     error: episode?.error ? { code: episode.error.code, message: episode.error.message } : null,
     turns: turns.length,
     toolCalls: episode?.toolCalls.length ?? 0,
-    cost: hasPrice ? sumOf(turns.map(({ cost = 0 }) => cost)) : null,
+    cost: hasPrice && episode ? episodeCost(episode) : null,
     durationMs: episode ? episode.timing.endedAt - episode.timing.startedAt : 0,
   }
 }
@@ -133,8 +135,7 @@ export function summarizeRollouts(rollouts: readonly EvaluatedRollout[], options
   }
 }
 
-const turnsOf = (episode: Episode | null) =>
-  episode?.trajectories.flatMap(({ turns }) => turns.filter(({ attempt }) => attempt === episode.attempt)) ?? []
+const turnsOf = (episode: Episode | null) => (episode ? ownTurns(episode) : [])
 
 const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
 const meanOf = (values: readonly number[]) => sumOf(values) / values.length
