@@ -19,6 +19,7 @@ import {
   toTrainError,
   type WorkspaceFile,
 } from '@aworld-train/core'
+import { AttemptClocks } from './attempt-clocks.ts'
 import { createAttemptContext } from './attempt-context.ts'
 import { type AttemptTools, createAttemptTools } from './attempt-tools.ts'
 import { type Clock, processClock } from './clock.ts'
@@ -26,7 +27,7 @@ import { InvocationSpans } from './observe/invocation-spans.ts'
 import { spanOfHeaders, withSpan } from './observe/rollout-spans.ts'
 import { agentFailure, cancelled, rolloutEnded, strayFailure, timeLimit } from './rollout-errors.ts'
 import { withErrorOwner } from './stray-errors.ts'
-import { createTimeBudget, type TimeBudget } from './time-budget.ts'
+import { createTimeBudget } from './time-budget.ts'
 import { createToolJournal, type ToolJournal } from './tool-journal.ts'
 
 export interface AttemptExecutorOptions {
@@ -45,21 +46,8 @@ export interface AttemptExecutorOptions {
 /** Runs agents in this process. */
 export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptExecutor {
   const { program, environment, baseDirectory = '.', abandonAfterMs = 1000, leaseTimeoutMs = 120_000, clock = processClock } = options
-  /** Budgets of the running attempts. While clocks are stopped, each has the function that starts its clock again. */
-  const budgets = new Map<TimeBudget, (() => void) | null>()
+  const clocks = new AttemptClocks()
   const journals = new Map<ToolJournal, AttemptName>()
-  let paused = false
-
-  function startBudget(rollout: string, timeoutMs: number, stop: AbortController): TimeBudget {
-    const budget = createTimeBudget(timeoutMs, () => stop.abort(timeLimit(rollout, timeoutMs)), clock)
-    budgets.set(budget, paused ? budget.hold() : null)
-    return budget
-  }
-
-  function endBudget(budget: TimeBudget): void {
-    budgets.delete(budget)
-    budget.stop()
-  }
 
   async function execute(assignment: AttemptAssignment, { signal, onEnd }: AttemptControl): Promise<AttemptOutcome> {
     const { key, attempt, sample, endpoints, limits } = assignment
@@ -68,7 +56,8 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
     const span = spanOfHeaders(assignment.traceHeaders)
     const startedAt = preciseNow()
     const stop = new AbortController()
-    const budget = startBudget(key, limits.timeoutMs, stop)
+    const budget = createTimeBudget(limits.timeoutMs, () => stop.abort(timeLimit(key, limits.timeoutMs)), clock)
+    clocks.add({ key, attempt }, budget)
     const cancel = () => stop.abort(cancelled(key, signal.reason))
     signal.addEventListener('abort', cancel, { once: true })
     if (signal.aborted) cancel()
@@ -132,7 +121,8 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
     const records = invocations.records()
     spans.close()
     const aborted = stop.signal.aborted ? (stop.signal.reason as TrainError) : null
-    endBudget(budget)
+    clocks.remove({ key, attempt })
+    budget.stop()
     signal.removeEventListener('abort', cancel)
     stop.abort(rolloutEnded(key))
     journals.delete(journal)
@@ -163,17 +153,8 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
         const open = journal.open()
         return open && { ...name, tool: open.name, openMs: Math.max(0, preciseNow() - open.startedAt) }
       }).filter((call) => call !== null),
-    hold() {
-      paused = true
-      for (const [budget, release] of budgets) budgets.set(budget, release ?? budget.hold())
-    },
-    resume() {
-      paused = false
-      for (const [budget, release] of budgets) {
-        release?.()
-        budgets.set(budget, null)
-      }
-    },
+    hold: (attempt) => clocks.hold(attempt),
+    resume: (attempt) => clocks.resume(attempt),
   }
 }
 

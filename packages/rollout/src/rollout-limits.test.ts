@@ -148,6 +148,29 @@ test.concurrent('while the gateway holds calls, the time of a rollout stands sti
   expect([await before, await meanwhile].map(({ stopReason }) => stopReason)).toEqual(['completed', 'completed'])
 })
 
+test.concurrent('the time of a rollout stands still while its call is held back for load, and that of no other', async () => {
+  const { runner } = setUpRunner({
+    say: (_, { taskId }) => (taskId === 'task-held' ? { content: 'yes', heldMs: 5_000 } : { delayMs: 60_000 }),
+    agent: askOnce,
+    limits: { timeoutMs: 3_000 },
+  })
+  const [patient, slow] = await Promise.all(['held', 'slow'].map((key) => runner.run(rolloutRequest(key), never)))
+  expect([patient!.stopReason, slow!.stopReason]).toEqual(['completed', 'time-limit'])
+})
+
+test.concurrent('the time of a rollout goes on after a call that was held back', async () => {
+  const { runner } = setUpRunner({ say: () => ({ heldMs: 50, delayMs: 60_000 }), agent: askOnce, limits: { timeoutMs: 200 } })
+  expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'time-limit' })
+})
+
+test.concurrent('a rollout whose call is held back is cancelled at once', async () => {
+  const { runner } = setUpRunner({ say: () => ({ heldMs: 600_000 }), agent: askOnce })
+  const stop = new AbortController()
+  const episode = runner.run(rolloutRequest('a'), stop.signal)
+  setTimeout(() => stop.abort(new Error('Ctrl-C')), 50)
+  await expect(episode).rejects.toMatchObject({ code: 'ROLLOUT_CANCELLED' })
+})
+
 test.concurrent('the time of a rollout goes on after a pause', async () => {
   const { runner, gateway } = setUpRunner({ say: () => ({ delayMs: 60_000 }), agent: askOnce, limits: { timeoutMs: 60 } })
   await gateway.pause({ drain: false })

@@ -90,6 +90,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     maxFrozenTokens: limits.maxFrozenTokens,
     traceHeaders,
     onTurn: options.onTurn,
+    onWait: (waits) => (waits ? executor.hold({ key: request.key, attempt }) : executor.resume({ key: request.key, attempt })),
   })
   const startedAt = preciseNow()
   const assignment = {

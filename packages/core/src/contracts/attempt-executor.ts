@@ -1,5 +1,5 @@
 import type { AttemptAssignment, AttemptOutcome } from '../protocol/attempt.ts'
-import type { OpenToolCall } from '../protocol/worker.ts'
+import type { AttemptName, OpenToolCall } from '../protocol/worker.ts'
 
 export interface AttemptControl {
   /** Aborts when the attempt must stop. Its reason is in the outcome. */
@@ -13,10 +13,11 @@ export interface AttemptExecutor {
   /** Runs the agent of an attempt once. It always resolves, whatever the agent does, with tools and states given back. */
   execute(assignment: AttemptAssignment, control: AttemptControl): Promise<AttemptOutcome>
   /**
-   * Stops the clocks of all time budgets until `resume`, also those of attempts that begin meanwhile, because nothing is sampled for them.
+   * Stops the clock of an attempt until `resume`, or without a name the clocks of all, also of attempts that begin meanwhile, because nothing is
+   * sampled for them. Both holds must end before a clock goes on.
    */
-  hold(): void
-  resume(): void
+  hold(attempt?: AttemptName): void
+  resume(attempt?: AttemptName): void
   /** The oldest unanswered tool call of each attempt that has one. */
   openCalls?(): readonly OpenToolCall[]
 }

@@ -52,6 +52,10 @@ export interface SessionRequest {
    * time; the final record tells whether it was delivered.
    */
   readonly onTurn?: ((trajectory: string, turn: Trajectory['turns'][number]) => Promise<void>) | undefined
+  /**
+   * Called with `true` when a call begins to wait because a third party refuses calls for load, and with `false` when none waits any more.
+   */
+  readonly onWait?: ((waits: boolean) => void) | undefined
 }
 
 /** The open URLs of one attempt. */

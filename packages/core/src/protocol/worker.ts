@@ -3,7 +3,7 @@ import { AttemptAssignment, AttemptOutcome } from './attempt.ts'
 import { ChannelFailure } from './channel.ts'
 
 /** Version of the worker protocol. A worker and a coordinator with different versions refuse each other. */
-export const workerProtocol = 3
+export const workerProtocol = 4
 
 /** Path of a worker's WebSocket, on the port of the rollout service. */
 export const workersPath = '/v1/workers'
@@ -110,9 +110,12 @@ export const WorkerAssign = AttemptAssignment.extend({
 })
 export type WorkerAssign = z.infer<typeof WorkerAssign>
 
-/** Nothing is sampled until `resume`, because weights change. Time budgets stand still. */
-export const WorkerHold = z.strictObject({ type: z.literal('hold') })
-export const WorkerResume = z.strictObject({ type: z.literal('resume') })
+/**
+ * Nothing is sampled until `resume`, because weights change, or for one attempt, because its model refuses calls for load. Time budgets stand
+ * still.
+ */
+export const WorkerHold = z.strictObject({ type: z.literal('hold'), rollout: AttemptName.optional() })
+export const WorkerResume = z.strictObject({ type: z.literal('resume'), rollout: AttemptName.optional() })
 
 /** Asks for the result of an attempt at once. Its agent must stop. */
 export const WorkerCancel = z.strictObject({ type: z.literal('cancel'), ...attempt, reason: z.string() })

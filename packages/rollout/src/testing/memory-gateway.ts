@@ -17,6 +17,8 @@ export interface Saying {
   readonly content?: string | undefined
   readonly toolCalls?: readonly ToolCall[] | undefined
   readonly delayMs?: number | undefined
+  /** Milliseconds that the call is held back for load before that. */
+  readonly heldMs?: number | undefined
   /** The completion is cut short. */
   readonly cut?: boolean | undefined
   /** The engine fails with this. */
@@ -147,6 +149,10 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
         const startedAt = Date.now()
         const saying = say(messages, session.request, [...session.turns.values()].flat().length)
         const either = AbortSignal.any([session.ended.signal, ...(signal ? [signal] : [])])
+        if (saying.heldMs) {
+          session.request.onWait?.(true)
+          await sleep(saying.heldMs, undefined, { signal: either }).finally(() => session.request.onWait?.(false))
+        }
         if (saying.delayMs) await sleep(saying.delayMs, undefined, { signal: either })
         if (saying.error) throw saying.error
         return (await record(session, agent, messages, saying, startedAt, either)).message

@@ -9,7 +9,7 @@ import { exactReward, program } from './rollout-fixtures.ts'
 const user: Message = { role: 'user', content: 'Go on.' }
 
 export interface RunnerSetup extends Partial<RolloutRunnerOptions> {
-  readonly say?: (messages: readonly Message[], session: { attempt: number }, call: number) => Saying
+  readonly say?: (messages: readonly Message[], session: { attempt: number; taskId: string }, call: number) => Saying
   readonly agent: (
     context: RolloutContext,
     ask: (messages?: readonly Message[]) => Promise<Message>,

@@ -211,10 +211,10 @@ class CoordinatedWorker {
         void this.#run(message)
         return
       case 'hold':
-        this.#executor?.hold()
+        this.#executor?.hold(message.rollout)
         return
       case 'resume':
-        this.#executor?.resume()
+        this.#executor?.resume(message.rollout)
         return
       case 'cancel':
         this.#attempts.cancel(message, message.reason)

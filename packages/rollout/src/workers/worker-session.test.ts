@@ -18,9 +18,15 @@ function connectedSession(announce: () => Promise<WorkerFile[]> = async () => []
   const dismissed: WorkerSession[] = []
   const hello = { name: 'worker', incarnation: 'first', agentHash: 'hash' }
   const session = new WorkerSession({ hello, announce, onDismiss: (each) => dismissed.push(each) })
-  const textOf = (message: CoordinatorMessage) => ('reason' in message ? `${message.type}: ${message.reason}` : message.type)
-  session.connection = { send: (message) => void sent.push(textOf(message)), close() {}, heardAt: () => 0 }
-  return { session, sent, dismissed }
+  const textOf = (message: CoordinatorMessage) => {
+    if ('rollout' in message) return `${message.type} ${message.rollout?.key}`
+    return 'reason' in message ? `${message.type}: ${message.reason}` : message.type
+  }
+  const connect = () => {
+    session.connection = { send: (message) => void sent.push(textOf(message)), close() {}, heardAt: () => 0 }
+  }
+  connect()
+  return { session, sent, dismissed, connect }
 }
 
 test('an outcome goes to who awaits it, once', async () => {
@@ -60,6 +66,21 @@ test('a cancellation follows its assignment, also where it came first', async ()
   read.resolve([])
   await read.promise.then(() => {})
   expect(sent).toEqual(['assign', 'cancel: The time is up'])
+})
+
+test('a worker that connects again is told which clocks stand, of attempts that it still has', () => {
+  const { session, sent, connect } = connectedSession()
+  void session.execute(assignment(), new AbortController())
+  session.hold(name)
+  session.connection = null
+  session.resume(name)
+  connect()
+  session.resume()
+  expect(sent).toEqual(['assign', 'hold a', 'resume', 'resume a'])
+  session.end({ ...name, outcome })
+  session.hold(name)
+  session.hold()
+  expect(sent.slice(4)).toEqual(['hold'])
 })
 
 test('a worker without a connection keeps its attempts and is told nothing', () => {

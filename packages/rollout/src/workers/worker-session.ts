@@ -40,6 +40,8 @@ export class WorkerSession implements WorkerLink {
   readonly #options: WorkerSessionOptions
   /** Callbacks that wait for the outcome of each attempt. */
   readonly #results = new Map<string, (outcome: AttemptOutcome) => void>()
+  /** Whether the clock of an attempt stands, for those of which the worker was told. */
+  readonly #clocks = new Map<string, { readonly rollout: AttemptName; readonly type: 'hold' | 'resume' }>()
 
   constructor(options: WorkerSessionOptions) {
     const { name, incarnation, agentHash } = options.hello
@@ -78,21 +80,21 @@ export class WorkerSession implements WorkerLink {
   /** Hands an outcome to who awaits it. Returns false where nobody does. */
   end({ key, attempt, outcome }: Pick<WorkerResult, 'key' | 'attempt' | 'outcome'>): boolean {
     const resolve = this.#results.get(idOf({ key, attempt }))
-    this.#results.delete(idOf({ key, attempt }))
+    this.#forget({ key, attempt })
     resolve?.(outcome)
     return resolve !== undefined
   }
 
-  hold(): void {
-    this.#send({ type: 'hold' })
+  hold(rollout?: AttemptName): void {
+    this.#setClocks('hold', rollout)
   }
 
-  resume(): void {
-    this.#send({ type: 'resume' })
+  resume(rollout?: AttemptName): void {
+    this.#setClocks('resume', rollout)
   }
 
   fence({ key, attempt }: AttemptName): void {
-    this.#results.delete(idOf({ key, attempt }))
+    this.#forget({ key, attempt })
     this.#send({ type: 'fence', key, attempt })
   }
 
@@ -102,6 +104,23 @@ export class WorkerSession implements WorkerLink {
 
   dismiss(): void {
     this.#options.onDismiss(this)
+  }
+
+  #forget(attempt: AttemptName): void {
+    this.#results.delete(idOf(attempt))
+    this.#clocks.delete(idOf(attempt))
+  }
+
+  #setClocks(type: 'hold' | 'resume', rollout: AttemptName | undefined): void {
+    if (rollout) {
+      if (!this.#results.has(idOf(rollout))) return
+      this.#clocks.set(idOf(rollout), { rollout, type })
+      this.#send({ type, rollout })
+      return
+    }
+    this.#send({ type })
+    // A worker that has connected again may have missed what it was told of single attempts.
+    for (const clock of this.#clocks.values()) this.#send(clock)
   }
 
   #send(message: CoordinatorMessage): void {
