@@ -58,7 +58,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const models = createModelTable(options)
   const ignore = ignoredText(options.ignore ?? [], models)
   const recorder = createRecorder()
-  const frozen = await openFrozenClients(models.all.filter((model) => model.kind === 'frozen'))
+  const frozen = await openFrozenClients(
+    models.all.filter((model) => model.kind === 'frozen'),
+    warn,
+  )
   const encoder = createEncoder()
   const parts: GatewayParts = {
     models,

@@ -42,8 +42,9 @@ export interface GatewayWarning {
   /**
    * `BRANCH_EXPLOSION`: an agent rewrites its past at every call. `TEMPLATE_REWRITES`: the chat template does so. `PAUSE_OVERRUN`: nobody
    * resumed. `HOSTED_TOOLS`: an agent declares tools that a provider would run. `OTHER_MODEL`: a third party's answers name another model.
+   * `MODEL_BUSY`: a third party refuses calls for load, again and again.
    */
-  readonly code: 'BRANCH_EXPLOSION' | 'TEMPLATE_REWRITES' | 'PAUSE_OVERRUN' | 'HOSTED_TOOLS' | 'OTHER_MODEL'
+  readonly code: 'BRANCH_EXPLOSION' | 'TEMPLATE_REWRITES' | 'PAUSE_OVERRUN' | 'HOSTED_TOOLS' | 'OTHER_MODEL' | 'MODEL_BUSY'
   readonly message: string
   readonly details: Readonly<Record<string, unknown>>
 }

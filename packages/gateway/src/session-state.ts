@@ -82,6 +82,8 @@ export interface SessionState {
   readonly costBudget: Budget
   /** Tokens of the longest answer of a third party. */
   longestFrozenAnswer: number
+  /** Calls that a third party's load holds back. */
+  waitingCalls: number
   failure: TrainError | null
   /** Number of answers that were sent and are still being read. */
   recordings: number
@@ -139,6 +141,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
     frozenTokenBudget: createBudget(maxFrozenTokens, () => state.frozenTokens),
     costBudget: createBudget(maxCost, () => state.cost),
     longestFrozenAnswer: 0,
+    waitingCalls: 0,
     failure: null,
     recordings: 0,
     unreadable: null,
@@ -275,6 +278,13 @@ export function checkBudget(session: SessionState): void {
   if (session.sampledTokens >= maxSessionTokens) throw tokenLimit(session)
   // Clients repeat a call whatever its answer says, but the rollout has failed.
   if (session.failure?.details?.['waitedMs'] !== undefined) throw session.failure
+}
+
+/** A call of the session begins to be held back for load, or is held back no more. */
+export function noteWait(session: SessionState, waits: boolean): void {
+  const before = session.waitingCalls
+  session.waitingCalls += waits ? 1 : -1
+  if (before === 0 || session.waitingCalls === 0) session.request.onWait?.(waits)
 }
 
 /** Throws AGENT_LIMIT if a budget for third parties is spent. */

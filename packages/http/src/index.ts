@@ -1,3 +1,4 @@
+export { type GateCall, isRefusedForLoad, LoadGate } from './load-gate.ts'
 export { type Cassette, openCassette } from './outward/cassette.ts'
 export { openOutward } from './outward/open-outward.ts'
 export { type OutwardEnd, OutwardError } from './outward/outward-error.ts'

@@ -18,11 +18,10 @@ test.each<[string, RetryRule, Sent<{ readonly status: number }>, number | undefi
   ['a page that is broken', outward, status(500), undefined, []],
   ['a page that nobody serves', outward, error('ECONNREFUSED'), undefined, [200, 600]],
   ['a page whose answer was lost', outward, error('ECONNRESET'), undefined, []],
-  ['a busy third party', thirdParty, status(529), undefined, [500, 1_000]],
-  ['a busy third party that names parts of a second', thirdParty, status(429, '0.05'), undefined, [50, 50]],
-  ['a busy third party that names a time of the past', thirdParty, status(503, 'Wed, 21 Oct 2015 07:28:00 GMT'), undefined, [500, 1_000]],
-  ['a third party that asks for an hour', thirdParty, status(429, '3600'), 1, [60_000]],
-  ['a busy third party without retries', thirdParty, status(429), 0, []],
+  ['a third party that is away', thirdParty, status(503), undefined, [500, 1_000]],
+  ['a third party that is away, without retries', thirdParty, status(502), 0, []],
+  ['a third party that names a time', thirdParty, status(503, '7'), undefined, []],
+  ['a busy third party', thirdParty, status(529), undefined, []],
   ['a third party that cannot be reached, without retries', thirdParty, error('ENOTFOUND'), 0, [500]],
   ['a third party that cannot be reached', thirdParty, error('ECONNREFUSED'), 7, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000]],
   ['a third party that broke off', thirdParty, error('UND_ERR_SOCKET'), undefined, []],
@@ -55,9 +54,9 @@ const quick: RetryRule = { ...retryRules.thirdParty, firstMs: 1, retries: 2 }
 test('the last answer or the last error comes back, and answers before it are freed', async () => {
   const freed: number[] = []
   let sent = 0
-  const busy = async () => ({ status: 503, number: sent++ })
+  const busy = async () => ({ status: 502, number: sent++ })
   const options = { discard: async ({ number }: { readonly number: number }) => void freed.push(number) }
-  expect(await sendWithRetries(quick, busy, options)).toEqual({ status: 503, number: 2 })
+  expect(await sendWithRetries(quick, busy, options)).toEqual({ status: 502, number: 2 })
   expect(freed).toEqual([0, 1])
 
   const refused = error('ECONNREFUSED')

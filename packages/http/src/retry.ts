@@ -17,8 +17,11 @@ export interface RetryRule {
   readonly factor: number
   /** The longest pause. */
   readonly longestMs: number
-  /** `heeded`: the server's `Retry-After` is the pause. `required`: a status without that header is final. */
-  readonly retryAfter: 'ignored' | 'heeded' | 'required'
+  /**
+   * `heeded`: the server's `Retry-After` is the pause. `required`: a status without that header is final. `final`: a status with it is final,
+   * because a `LoadGate` waits.
+   */
+  readonly retryAfter: 'ignored' | 'heeded' | 'required' | 'final'
   /** What follows if the server asks for a longer pause than the longest: that one, or no repetition. */
   readonly beyond: 'longest' | 'final'
 }
@@ -67,16 +70,19 @@ export const retryRules = {
     retryAfter: 'heeded',
     beyond: 'final',
   },
-  /** Models of third parties. Each answer costs money, so a call is repeated only if it was refused or not sent. */
+  /**
+   * Models of third parties. Each answer costs money, so a call is repeated only if it was refused or not sent. Those that are refused for
+   * load wait at a `LoadGate`.
+   */
   thirdParty: {
-    statuses: oneOf(429, 502, 503, 504, 529),
+    statuses: oneOf(502, 503, 504),
     errors: unsent,
     retries: 2,
     connectRetries: 1,
     firstMs: 500,
     factor: 2,
     longestMs: 60_000,
-    retryAfter: 'heeded',
+    retryAfter: 'final',
     beyond: 'longest',
   },
   /** An agent's model. Statuses are left to the SDK, because the gateway may have sampled. */
@@ -132,6 +138,7 @@ export function retryPauseMs(rule: RetryRule, sent: Sent<Answered>, tried: numbe
   const { status, retryAfter = null } = sent.answer
   if (tried >= retries || !rule.statuses(status)) return null
   const askedMs = rule.retryAfter === 'ignored' ? null : retryAfterMs(retryAfter)
+  if (rule.retryAfter === 'final') return askedMs === null ? backoffMs : null
   if (askedMs === null) return rule.retryAfter === 'required' ? null : backoffMs
   if (askedMs > longestMs && rule.beyond === 'final') return null
   // A server that asks for no pause, such as by a date that our clock has passed, is not asked again at once.

@@ -1,7 +1,19 @@
-import { createSlots, orAborted, TrainError } from '@aworld-train/core'
-import { type Cassette, createRedact, isUnsent, openCassette, type Redact, retryRules, sendWithRetries } from '@aworld-train/http'
+import { orAborted, TrainError } from '@aworld-train/core'
+import {
+  type Cassette,
+  createRedact,
+  type GateCall,
+  isRefusedForLoad,
+  isUnsent,
+  LoadGate,
+  openCassette,
+  type Redact,
+  retryRules,
+  sendWithRetries,
+} from '@aworld-train/http'
 import { Pool } from 'undici'
 import type { FrozenModel } from '../models/model-table.ts'
+import type { GatewayWarning } from '../options.ts'
 import { errorText, overflowOf } from '../pass-through/engine-failure.ts'
 import { frozenApis } from './apis.ts'
 
@@ -18,9 +30,9 @@ export interface FrozenClient {
   readonly cassette: Cassette | null
   /**
    * Sends a request, with the retries that the model allows; once bytes have arrived nothing is repeated. Rejects with
-   * FROZEN_MODEL_FAILED or the signal's reason.
+   * FROZEN_MODEL_FAILED or the signal's reason. Calls wait together while the third party refuses some for load.
    */
-  send(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<void>
+  send(body: Buffer, handler: FrozenHandler, call: GateCall): Promise<void>
   close(): Promise<void>
 }
 
@@ -62,6 +74,13 @@ async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
+/** Refusals in a row, and the pause, from which on people are told. */
+const manyRefusals = 4
+const longPauseMs = 30_000
+
+/** Whether there is no credit left, for which no wait helps. OpenAI answers so, with 429 (platform.openai.com/docs/guides/error-codes). */
+const isOutOfCredit = ({ refusal }: Outcome) => refusal !== null && /"insufficient_quota"/.test(refusal)
+
 /** The status for the client. The client's mistakes and refusals because of load pass through; everything else is a bad gateway. */
 const shownStatus = (status: number) => (status === 400 || status === 413 || status === 422 || status === 429 ? status : 502)
 
@@ -69,8 +88,10 @@ const shownStatus = (status: number) => (status === 400 || status === 413 || sta
 async function openFrozenClient(
   model: FrozenModel,
   cassettes: (path: string, mode: 'record' | 'replay') => Promise<Cassette>,
+  warn: (warning: GatewayWarning) => void,
 ): Promise<FrozenClient> {
-  const { name, dialect, baseUrl, headers: modelHeaders = {}, retries, timeoutMs = 600_000, maxInFlight = Number.POSITIVE_INFINITY } = model
+  const { name, dialect, baseUrl, headers: modelHeaders = {}, timeoutMs = 600_000, maxInFlight = Number.POSITIVE_INFINITY } = model
+  const { retries = retryRules.thirdParty.retries, patienceMs } = model
   const cassette = model.cassette ? await cassettes(model.cassette.path, model.cassette.mode) : null
   // Replaying needs no key, because nothing is sent.
   const key = cassette?.mode === 'replay' ? undefined : keyOf(model)
@@ -80,7 +101,21 @@ async function openFrozenClient(
   const target = `${url.pathname.replace(/\/$/, '')}${path}${url.search}`
   const allHeaders = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers(key), ...modelHeaders }
   const pool = new Pool(url.origin, { headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connections: 1024, pipelining: 1 })
-  const slots = createSlots(maxInFlight)
+  let hasWarned = false
+  const gate = new LoadGate<Outcome>({
+    maxInFlight,
+    retries,
+    patienceMs,
+    firstMs: retryRules.thirdParty.firstMs,
+    longestMs: retryRules.thirdParty.longestMs,
+    isRefusal: (outcome) => isRefusedForLoad(outcome) && !isOutOfCredit(outcome),
+    onClose({ status, refusal }, inARow, pauseMs) {
+      if (hasWarned || (inARow < manyRefusals && pauseMs < longPauseMs)) return
+      hasWarned = true
+      const message = `Model "${name}" refuses calls for load (${status}: ${errorText(refusal ?? '')}). Its calls wait together, now for ${Math.round(pauseMs / 1000)} s, and the clocks of their rollouts stand; lower the concurrency, or raise the limit of its account.`
+      warn({ code: 'MODEL_BUSY', message, details: { model: name, status, pauseMs } })
+    },
+  })
 
   const failed = (message: string, details?: Record<string, unknown>, cause?: unknown) =>
     new TrainError('FROZEN_MODEL_FAILED', redact(`Model "${name}" ${message}`), { cause, ...(details && { details }) })
@@ -112,32 +147,29 @@ async function openFrozenClient(
     }
   }
 
-  async function sendPatiently(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<void> {
-    const { status, refusal } = await sendWithRetries(retryRules.thirdParty, () => attempt(body, handler, signal), {
-      retries,
-      signal,
-    }).catch((cause: Error) => {
+  async function send(body: Buffer, handler: FrozenHandler, call: GateCall): Promise<void> {
+    const { signal } = call
+    const sendOnce = () => sendWithRetries(retryRules.thirdParty, () => attempt(body, handler, signal), { retries, signal })
+    const outcome = await gate.run(sendOnce, call).catch((cause: Error) => {
       throw isUnsent(cause) ? failed(`cannot be reached: ${cause.message}. Check its base URL.`, undefined, cause) : cause
     })
+    const { status, refusal } = outcome
     if (refusal === null) return
     const tooLong = model.evaluated ? overflowOf(`model "${name}"`, { status, text: refusal }) : null
     if (tooLong) throw tooLong
     const key = status === 401 || status === 403 ? ' Check its key.' : ''
-    throw failed(`answered ${status}: ${errorText(refusal)}${key}`, { status: shownStatus(status), upstreamStatus: status })
+    const credit = isOutOfCredit(outcome) ? ' Add credit to its account.' : ''
+    throw failed(`answered ${status}: ${errorText(refusal)}${key}${credit}`, { status: shownStatus(status), upstreamStatus: status })
   }
 
   return {
     redact,
     cassette,
-    async send(body, handler, signal) {
-      await slots.take(signal)
-      try {
-        await sendPatiently(body, handler, signal)
-      } finally {
-        slots.give()
-      }
+    send,
+    close() {
+      gate.close()
+      return pool.destroy()
     },
-    close: () => pool.destroy(),
   }
 }
 
@@ -147,7 +179,7 @@ export interface FrozenClients {
   close(): Promise<void>
 }
 
-export async function openFrozenClients(models: readonly FrozenModel[]): Promise<FrozenClients> {
+export async function openFrozenClients(models: readonly FrozenModel[], warn: (warning: GatewayWarning) => void): Promise<FrozenClients> {
   const files = new Map<string, { readonly mode: 'record' | 'replay'; readonly cassette: Promise<Cassette> }>()
   const clients = new Map<string, FrozenClient>()
   const cassettes = (path: string, mode: 'record' | 'replay'): Promise<Cassette> => {
@@ -165,7 +197,7 @@ export async function openFrozenClients(models: readonly FrozenModel[]): Promise
     await Promise.allSettled(Array.from(files.values(), async ({ cassette }) => (await cassette).close()))
   }
   try {
-    for (const model of models) clients.set(model.name, await openFrozenClient(model, cassettes))
+    for (const model of models) clients.set(model.name, await openFrozenClient(model, cassettes, warn))
   } catch (error) {
     await close()
     throw error

@@ -6,7 +6,7 @@ import type { ServerAnswer } from '../dialects/server-answer.ts'
 import type { FrozenModel } from '../models/model-table.ts'
 import { createTextAnswer, type RelayedAnswer, relay } from '../relay.ts'
 import { keepTurn, type ServedCall } from '../served-call.ts'
-import { checkBudget, checkFrozenBudget, holdTurns, type SessionState, tokenLimit } from '../session-state.ts'
+import { checkBudget, checkFrozenBudget, holdTurns, noteWait, type SessionState, tokenLimit } from '../session-state.ts'
 import { recordedFields } from '../stages/recorded-fields.ts'
 import { frozenApis } from './apis.ts'
 import { requestKey } from './canonical-request.ts'
@@ -116,11 +116,13 @@ async function send(served: ServedCall, model: FrozenModel, request: FrozenReque
   const isReplay = cassette?.mode === 'replay'
   if (isReplay) await replay(cassette, key, model, sink)
   else
-    await client.send(request.body, sink, active.signal).catch((cause: unknown) => {
-      // The answer costs money even if its client has left.
-      if (active.signal.aborted || sink.text() !== '') charge(session, model, estimatedUsage(request.call, [], sink.saidCharacters()))
-      throw cause
-    })
+    await client
+      .send(request.body, sink, { signal: active.signal, onWait: (waits) => noteWait(session, waits) })
+      .catch((cause: unknown) => {
+        // The answer costs money even if its client has left.
+        if (active.signal.aborted || sink.text() !== '') charge(session, model, estimatedUsage(request.call, [], sink.saidCharacters()))
+        throw cause
+      })
   const answer = sink.read()
   if (!isReplay) await cassette?.add(key, { status: 200, contentType: sink.contentType, text: sink.text() })
   return { end: () => sink.end(), record: () => record(served, model, { request, answer, startedAt }) }

@@ -63,8 +63,14 @@ export interface FrozenRoute {
   /** Headers of every call, such as `anthropic-version`. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly price?: FrozenPrice | undefined
-  /** How often a call is repeated that was refused because of load (429, 502, 503, 504, 529). Default 2. */
+  /** How often a call is repeated that was refused for load (429, 529) or found the server away (502, 503, 504). Default 2. */
   readonly retries?: number | undefined
+  /**
+   * How long a call waits in all while the third party refuses calls for load: by 429, 529, or by 502 to 504 with `Retry-After`. The calls of
+   * the model wait together, and the clocks of their rollouts stand. `Infinity` waits until the run is stopped. Default: as long as `retries`
+   * repetitions take.
+   */
+  readonly patienceMs?: number | undefined
   /** Longest silence before and within an answer. Default 600,000. */
   readonly timeoutMs?: number | undefined
   /** Most calls under way at once; unbounded by default. */
