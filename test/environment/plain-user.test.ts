@@ -53,7 +53,7 @@ test.runIf(isRoot)('tools, clients and bad input do', { timeout: 1_800_000 }, as
   await installMcpClient()
   await runAsPlainUser([
     ...ownTests(['browser-bad-input', 'conformance', 'damaged-documents', 'desktop', 'jailed-servers', 'killed', 'killed-while-starting']),
-    ...ownTests(['loopback-ports', 'office-documents', 'parsers', 'python-client', 'reaped', 'ssrf']),
+    ...ownTests(['loopback-ports', 'office-documents', 'parsers', 'python-client', 'ready-browsers', 'reaped', 'ssrf']),
     ...serverTests(['code', 'download', 'terminal']),
     ...serverTests(['csv', 'docx', 'googlesearch', 'guard', 'parxiv', 'pdf', 'pptx', 'readweb', 'think', 'txt', 'wayback', 'wiki']),
     'packages/tools/src/servers/recorded-world.test.ts',

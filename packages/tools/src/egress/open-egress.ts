@@ -17,6 +17,8 @@ export interface EgressOptions {
   readonly workspace: Workspace
   readonly outward: Outward
   readonly authority: Authority
+  /** What its programs know of it. */
+  readonly egress: Egress
   readonly counts: ProxyCounts
   /** Whether every program of the workspace may pass, or only those with the credentials. */
   readonly isOpen: boolean
@@ -41,15 +43,18 @@ export const egressVariables: Readonly<Record<string, string>> = {
   NODE_USE_ENV_PROXY: '1',
 }
 
+/** What the programs of a workspace have to know of their way to the web. It is opened later. */
+export function planEgress({ spki }: Authority): Egress {
+  return { port: egressPort, credentials: { username: 'browser', password: randomBytes(24).toString('hex') }, spki }
+}
+
 /** Opens a proxy on the loopback of a workspace, until the signal aborts or the workspace closes. Rejects as `Workspace.listen` does. */
-export async function openEgress({ workspace, outward, authority, counts, isOpen }: EgressOptions, signal: AbortSignal): Promise<Egress> {
-  const credentials = { username: 'browser', password: randomBytes(24).toString('hex') }
-  const proxy = new EgressProxy({ authority, relay: outward.relay(), credentials: isOpen ? null : credentials, counts })
-  await workspace.listen(egressPort, (connection) => proxy.serve(connection), signal)
-  if (isOpen) {
-    const command = ['bash', '-c', `cat > ${certificatePath}`] as const
-    const { exitCode, output } = await workspace.run({ command, stdin: authority.certificate, timeoutMs: writeMs }, signal)
-    if (exitCode !== 0) throw new ToolError(`The certificate of the proxy could not be written: ${output.trim()}.`)
-  }
-  return { port: egressPort, credentials, spki: authority.spki }
+export async function openEgress(options: EgressOptions, signal: AbortSignal): Promise<void> {
+  const { workspace, outward, authority, egress, counts, isOpen } = options
+  const proxy = new EgressProxy({ authority, relay: outward.relay(), credentials: isOpen ? null : egress.credentials, counts })
+  await workspace.listen(egress.port, (connection) => proxy.serve(connection), signal)
+  if (!isOpen) return
+  const command = ['bash', '-c', `cat > ${certificatePath}`] as const
+  const { exitCode, output } = await workspace.run({ command, stdin: authority.certificate, timeoutMs: writeMs }, signal)
+  if (exitCode !== 0) throw new ToolError(`The certificate of the proxy could not be written: ${output.trim()}.`)
 }

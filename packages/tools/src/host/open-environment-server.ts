@@ -7,6 +7,7 @@ import {
   type Sandbox,
   TrainError,
   toTrainError,
+  type Workspace,
   type WorkspaceLimits,
 } from '@aworld-train/core'
 import { discardBody, type HttpLimits, openHttpServer, requestUrl, type TlsIdentity } from '@aworld-train/http'
@@ -24,7 +25,7 @@ import { readSigningKey } from '../access/signing-key.ts'
 import { createTokens, invalidToken, leasesScope, longestLeaseMs, netScope, watchScope } from '../access/tokens.ts'
 import { type DesktopViewer, openDesktopViewer } from '../desktop/desktop-viewer.ts'
 import type { Authority } from '../egress/authority.ts'
-import { openEgress } from '../egress/open-egress.ts'
+import { type Egress, openEgress, planEgress } from '../egress/open-egress.ts'
 import { sendError, sendJson } from '../http-answer.ts'
 import { type Lease, leaseOfWork } from '../leases/lease.ts'
 import { createLeaseRoutes } from '../leases/lease-routes.ts'
@@ -153,17 +154,35 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   const { quota = {}, maxLeases = 1_024 } = options
   const maxQuota = { ...defaultMaxQuota, ...options.maxQuota }
   const net = { requests: 0, refused: 0, webSockets: 0 }
-  let authority: Promise<Authority> | undefined
+  const browsers = new Browsers({ tier: sandbox.tier, remote: options.browserUrl })
+  let opening: Promise<Authority> | undefined
+  // Most servers never need certificates, whose library takes a while to load.
+  const authority = () => (opening ??= import('../egress/authority.ts').then(({ createAuthority }) => createAuthority()))
+  const egresses = new WeakMap<Workspace, Egress>()
+  async function egressOf(workspace: Workspace): Promise<Egress> {
+    const planned = planEgress(await authority())
+    const egress = egresses.get(workspace) ?? planned
+    egresses.set(workspace, egress)
+    return egress
+  }
   const leases = createLeaseTable({
     ...{ sandbox, quota, maxQuota, ttlMs: leaseTtlMs, maxLeases, onError },
     mayOpenNet: options.mayOpenNet ?? true,
     async openEgress(workspace, isOpen, signal) {
-      // Most servers never need certificates, whose library takes a while to load.
-      authority ??= import('../egress/authority.ts').then(({ createAuthority }) => createAuthority())
-      return await openEgress({ workspace, outward, authority: await authority, counts: net, isOpen }, signal)
+      const egress = await egressOf(workspace)
+      await openEgress({ workspace, outward, authority: await authority(), egress, counts: net, isOpen }, signal)
+      return egress
+    },
+    onOpen(lease) {
+      if (mayBrowse(lease) && browsers.areCalled()) void prepareBrowser(lease).catch(() => {})
     },
   })
-  const browsers = new Browsers({ tier: sandbox.tier, remote: options.browserUrl })
+  const mayBrowse = ({ servers, hasDesktop }: Lease) => !hasDesktop && scopesOf(servers && offer.resolve(servers)).includes('browser')
+  /** Starts the browser of a lease before its first call, which starts it itself if this fails. */
+  async function prepareBrowser(lease: Lease): Promise<void> {
+    const workspace = await lease.workspace()
+    await browsers.prepare(workspace, await egressOf(workspace), lease.signal)
+  }
   const world = { tier: sandbox.tier, browsers, outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
   const endpoint = createMcpEndpoint({ world, maxBodyBytes })
   const key = readSigningKey(options.keyFile)

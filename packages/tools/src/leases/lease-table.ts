@@ -27,6 +27,8 @@ export interface LeaseTableOptions {
   /** Whether a lease may open the web to its commands. */
   readonly mayOpenNet: boolean
   readonly openEgress: OpenEgress
+  /** Called with a lease that was opened for an attempt. */
+  readonly onOpen: (lease: Lease) => void
   /** Called with a workspace that could not be removed. */
   readonly onError: (error: Error) => void
 }
@@ -56,7 +58,7 @@ type LeaseOrigin = Pick<LeaseOptions, 'rollout' | 'attempt' | 'task' | 'servers'
 const rememberedLeases = 10_000
 
 export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
-  const { sandbox, quota, maxQuota, ttlMs, maxLeases, mayOpenNet, openEgress, onError } = options
+  const { sandbox, quota, maxQuota, ttlMs, maxLeases, mayOpenNet, openEgress, onOpen, onError } = options
   const byId = new Map<string, Lease>()
   const byKey = new Map<string, { readonly lease: Lease; readonly request: string; ready: Promise<unknown> | null }>()
   /** Keys of ended leases, oldest first. */
@@ -119,6 +121,7 @@ export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
     byKey.get(key)!.ready = ready
     try {
       await ready
+      lease.work(() => onOpen(lease))
       return lease
     } catch (cause) {
       // The workspace was still empty, so the same attempt may open it again.

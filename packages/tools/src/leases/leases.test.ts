@@ -199,7 +199,7 @@ it('a tool of a lease that fails for ever is reported ten times', async () => {
 it('a lease that has ended is known until ten thousand others have ended', async () => {
   const maxQuota = { memoryBytes: 1, diskBytes: 1, processes: 1, cpuSeconds: 1, outputBytes: 1 }
   const bounds = { quota: {}, maxQuota, ttlMs: 1_000, maxLeases: 1, mayOpenNet: false }
-  const leases = createLeaseTable({ ...bounds, sandbox: memorySandbox(), openEgress, onError: () => {} })
+  const leases = createLeaseTable({ ...bounds, sandbox: memorySandbox(), openEgress, onOpen: () => {}, onError: () => {} })
   const end = async (rollout: string) => {
     const lease = await leases.open({ ...leaseOpen, rollout })
     await lease.end(new TrainError('TOOL_SERVER_DIED', 'The jail died.'))

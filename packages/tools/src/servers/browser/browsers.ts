@@ -1,6 +1,7 @@
 import { totalmem } from 'node:os'
 import { availableMemory, constrainedMemory } from 'node:process'
 import { createSlots, type SandboxTier, type Slots, ToolError, type Workspace } from '@aworld-train/core'
+import type { Egress } from '../../egress/open-egress.ts'
 import { missingForBrowser } from './browser-config.ts'
 import { LeaseBrowser } from './lease-browser.ts'
 
@@ -26,6 +27,10 @@ export interface BrowsersOptions {
 /** The browsers of an environment server: one for each workspace whose agents use it, as many at a time as memory allows. */
 export class Browsers {
   readonly #ofWorkspace = new WeakMap<Workspace, LeaseBrowser>()
+  /** Those that were started before their first call, oldest first. */
+  readonly #uncalled = new Set<LeaseBrowser>()
+  /** Whether a browser was called since the last one ended that never was. */
+  #areCalled = false
   readonly #places: Slots
 
   readonly #tier: SandboxTier
@@ -51,10 +56,42 @@ export class Browsers {
   }
 
   of(workspace: Workspace): LeaseBrowser {
-    const browser =
-      this.#ofWorkspace.get(workspace) ?? new LeaseBrowser({ workspace, remote: this.#remote, admit: (signal) => this.#admit(signal) })
+    const found = this.#ofWorkspace.get(workspace)
+    if (found) return found
+    const browser: LeaseBrowser = new LeaseBrowser({
+      workspace,
+      remote: this.#remote,
+      admit: (signal) => this.#admit(signal),
+      onCall: () => {
+        this.#uncalled.delete(browser)
+        this.#areCalled = true
+      },
+    })
     this.#ofWorkspace.set(workspace, browser)
     return browser
+  }
+
+  /** Whether leases use browsers of late, so that it is worth starting them before their first calls. */
+  areCalled(): boolean {
+    return this.#areCalled && this.#remote === null
+  }
+
+  /**
+   * Starts the browser of a workspace before its first call, if there is memory for one more. It ends where the call of another lease needs its
+   * memory. What prevents it is reported by the first call.
+   */
+  async prepare(workspace: Workspace, egress: Egress, signal: AbortSignal): Promise<void> {
+    if (availableMemory() < 2 * this.#bytes) return
+    const browser = this.of(workspace)
+    const admit = async () => {
+      if (!this.#places.tryTake()) throw this.#refusal()
+      this.#uncalled.add(browser)
+      return () => {
+        this.#places.give()
+        if (this.#uncalled.delete(browser)) this.#areCalled = false
+      }
+    }
+    await browser.prepare(egress, admit, signal).catch(() => {})
   }
 
   /** Takes a place for a browser, and resolves to what gives it back. Rejects with a ToolError if there is none for a while. */
@@ -62,14 +99,26 @@ export class Browsers {
     const [missing] = this.missing()
     if (missing !== undefined) throw new ToolError(`There is no browser here. ${missing}`)
     try {
-      await this.#places.take(AbortSignal.any([signal, AbortSignal.timeout(waitMs)]))
+      if (!this.#places.tryTake()) {
+        void this.#retire()
+        await this.#places.take(AbortSignal.any([signal, AbortSignal.timeout(waitMs)]))
+      }
     } catch {
       signal.throwIfAborted()
       throw this.#refusal()
     }
+    while (availableMemory() < this.#bytes && this.#uncalled.size > 0) await this.#retire()
     if (availableMemory() >= this.#bytes) return () => this.#places.give()
     this.#places.give()
     throw this.#refusal()
+  }
+
+  /** Ends the oldest browser that nobody has called. */
+  async #retire(): Promise<void> {
+    const [oldest] = this.#uncalled
+    if (!oldest) return
+    this.#uncalled.delete(oldest)
+    await oldest.retire()
   }
 
   #refusal(): ToolError {

@@ -35,6 +35,8 @@ export interface LeaseBrowserOptions {
   readonly remote: string | null
   /** Waits until there is memory for a browser, and resolves to what tells that it has ended. */
   readonly admit: (signal: AbortSignal) => Promise<() => void>
+  /** Called at each call. */
+  readonly onCall: () => void
 }
 
 /** The browser of a lease, in the jail of its workspace. All agents of the lease share it, and their calls come one after the other. */
@@ -42,6 +44,10 @@ export class LeaseBrowser {
   readonly #options: LeaseBrowserOptions
   readonly #turn = createSlots(1)
   readonly #files = new OutputFiles()
+  /** Ends the start of the browser that waits for the first call. */
+  readonly #early = new AbortController()
+  /** The browser that waits for the first call, if it was started before that. */
+  #ready: OpenBrowser | null = null
   #open: OpenBrowser | null = null
   /** Whether a browser has ended by itself since the last answer. */
   #hasDied = false
@@ -51,14 +57,54 @@ export class LeaseBrowser {
   }
 
   /**
+   * Starts the browser before its first call, for the egress that the lease will have. Rejects if it does not start; the first call then tries
+   * again.
+   */
+  async prepare(egress: Egress, admit: LeaseBrowserOptions['admit'], ending: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([ending, this.#early.signal])
+    await this.#turn.take(signal)
+    try {
+      this.#ready = await this.#start({ egress: async () => egress, desktop: async () => null, signal }, admit)
+      await launch(this.#ready, signal)
+    } finally {
+      this.#turn.give()
+    }
+  }
+
+  /** Ends the browser that waits for the first call, and resolves when nothing of it is left. */
+  async retire(): Promise<void> {
+    this.#early.abort()
+    await this.#turn.take(new AbortController().signal)
+    await this.#ready?.program.close()
+    this.#turn.give()
+  }
+
+  /** Hands out the browser that waits for the first call, if it is alive. */
+  async #takeReady({ egress, signal }: BrowserContext): Promise<OpenBrowser | null> {
+    if (!this.#ready) return null
+    await egress()
+    const browser = this.#ready
+    this.#ready = null
+    try {
+      await launch(browser, signal)
+      return browser
+    } catch {
+      await browser.program.close()
+      signal.throwIfAborted()
+      return null
+    }
+  }
+
+  /**
    * Calls a tool of Playwright's, and starts the browser for the first. Resolves to the text of its answer. What the browser refuses, and
    * its end in the middle of the call, reject with a ToolError.
    */
   async call(name: string, input: Readonly<Record<string, unknown>>, context: BrowserContext): Promise<string> {
     const { signal } = context
+    this.#options.onCall()
     await this.#turn.take(signal)
     try {
-      this.#open ??= await this.#start(context)
+      this.#open ??= (await this.#takeReady(context)) ?? (await this.#start(context, this.#options.admit))
       const browser = this.#open
       const isNew = this.#hasDied
       this.#hasDied = false
@@ -86,8 +132,8 @@ export class LeaseBrowser {
     return exitCode === 0 ? text : answer
   }
 
-  async #start({ desktop, egress, signal }: BrowserContext): Promise<OpenBrowser> {
-    const { workspace, remote, admit } = this.#options
+  async #start({ desktop, egress, signal }: BrowserContext, admit: LeaseBrowserOptions['admit']): Promise<OpenBrowser> {
+    const { workspace, remote } = this.#options
     const dismiss = await admit(signal)
     const ending = new AbortController()
     const choose = async (): Promise<{ browser: object; env: Record<string, string> }> => {
@@ -134,6 +180,11 @@ export class LeaseBrowser {
     this.#open = null
     this.#hasDied = true
   }
+}
+
+/** Has the program start Chromium, which no other call does that opens no page: there is no tab to close. Rejects if it has ended. */
+async function launch({ client }: OpenBrowser, signal: AbortSignal): Promise<void> {
+  await ask(client, 'browser_tabs', { action: 'close' }, AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)]))
 }
 
 /** Chromium shows a page of its own after an error, and the next navigation may meet that. */
