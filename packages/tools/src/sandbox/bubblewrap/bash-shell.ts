@@ -6,6 +6,7 @@ import { shellEnded } from '../shell-ended.ts'
 import { type Jail, startFailure } from './jail.ts'
 import { MarkedOutput } from './marked-output.ts'
 import { childrenOf, descendantsOf, signalTo } from './processes.ts'
+import type { WorkspaceState } from './workspace-state.ts'
 
 /** How long a command may take to end once it is told to. After that its bash is ended. */
 const interruptDeadlineMs = 1500
@@ -33,10 +34,7 @@ export interface BashShellOptions {
   readonly processes: number
   /** Starts a bash in a jail of its own, or rejects because the workspace is closed or dead. */
   start(): Promise<Jail>
-  /** The error for a jail that was ended from outside. */
-  died(): Promise<Error>
-  /** Wraps a callback so that its error ends only the workspace. */
-  contained(callback: (chunk: Buffer) => void): (chunk: Buffer) => void
+  readonly state: Pick<WorkspaceState, 'die' | 'contained'>
 }
 
 /** Opens a persistent bash. */
@@ -48,7 +46,7 @@ export async function openBashShell(options: BashShellOptions, signal: AbortSign
   async function execute(command: string, timeoutMs: number, signal: AbortSignal): Promise<CommandResult> {
     let note = ''
     if (bash?.hasEnded()) {
-      if ((await bash.end()).signal) throw await options.died()
+      if ((await bash.end()).signal) throw options.state.die()
       bash = undefined
       note = shellEnded
     }
@@ -57,7 +55,7 @@ export async function openBashShell(options: BashShellOptions, signal: AbortSign
     const { exitCode, text, timedOut } = await current.run(command, timeoutMs, signal)
     if (exitCode === null) bash = undefined
     const end = exitCode === null ? await current.end() : undefined
-    if (end?.signal && !current.wasKilled()) throw await options.died()
+    if (end?.signal && !current.wasKilled()) throw options.state.die()
     signal.throwIfAborted()
     const output = text.output.replaceAll(commandName, 'bash: ')
     const before = output === '' || output.endsWith('\n') ? output : `${output}\n`
@@ -104,7 +102,7 @@ interface Bash {
   end(): ReturnType<typeof untilEmpty>
 }
 
-async function startBash({ start, contained, outputBytes, processes }: BashShellOptions): Promise<Bash> {
+async function startBash({ start, state, outputBytes, processes }: BashShellOptions): Promise<Bash> {
   const jail = await start()
   const output = new BoundedOutput(outputBytes)
   let killed = false
@@ -117,7 +115,7 @@ async function startBash({ start, contained, outputBytes, processes }: BashShell
   const end = untilEmpty(jail)
   jail.output.on(
     'data',
-    contained((chunk) => marked.add(chunk)),
+    state.contained((chunk: Buffer) => marked.add(chunk)),
   )
   jail.ended.then(
     // Its last output must still be read, even if nobody waits for a command.
