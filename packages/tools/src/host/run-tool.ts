@@ -87,7 +87,7 @@ async function answer(
     const context: ServerToolContext = {
       workspace,
       tier: world.tier,
-      shell: () => lease.shell(session),
+      shell: () => lease.shells.open(session),
       browse: (tool, input) => world.browsers.of(workspace).call(tool, input, context),
       desktop: () => lease.desktop(),
       outward,

@@ -26,7 +26,7 @@ export async function copyLease(source: Lease, target: Lease, tier: SandboxTier)
   const signal = AbortSignal.any([source.signal, target.signal])
   const [from, to] = await Promise.all([source.workspace(), target.workspace()])
   const states = new Map<string, string>()
-  const shells = tier === 'simulated' ? new Map<string, Shell>() : await source.shells()
+  const shells = tier === 'simulated' ? new Map<string, Shell>() : await source.shells.all()
   try {
     for (const [session, shell] of shells) {
       const path = `/tmp/.shell-${randomBytes(8).toString('hex')}`
@@ -38,7 +38,7 @@ export async function copyLease(source: Lease, target: Lease, tier: SandboxTier)
   } finally {
     for (const [session, path] of states) await execute(shells.get(session)!, `command rm -f ${path}`, signal, source).catch(() => {})
   }
-  target.beginShells((session) => {
+  target.shells.beginWith((session) => {
     const path = findState(states, session)
     return path === undefined ? null : restoreScript(path)
   })

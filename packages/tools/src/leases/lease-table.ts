@@ -12,7 +12,8 @@ import {
 import { desktopPackages } from '../desktop/open-desktop.ts'
 import { needsPrograms } from '../sandbox/needs-programs.ts'
 import { copyLease } from './copy-lease.ts'
-import { createLease, type Lease, type LeaseOptions, type OpenEgress } from './lease.ts'
+import { createLease, type Lease, type LeaseOptions } from './lease.ts'
+import type { OpenEgress } from './leased-workspace.ts'
 
 export interface LeaseTableOptions {
   readonly sandbox: Sandbox

@@ -175,9 +175,9 @@ it('a lease has at most 64 shells, whatever its client calls its sessions', asyn
   const sandbox = memorySandbox()
   const options = { id: 'l', rollout: 'r', attempt: 0, task: null, limits: {}, net: false }
   const lease = createLease({ ...options, sandbox, openEgress, ttlMs: 1_000, onError: () => {} })
-  const shells = await Promise.all(Array.from({ length: 64 }, (_, session) => lease.shell(String(session))))
-  await expect(lease.shell('64')).rejects.toThrow('64 shells are open')
-  expect(await lease.shell('63')).toBe(shells[63])
+  const shells = await Promise.all(Array.from({ length: 64 }, (_, session) => lease.shells.open(String(session))))
+  await expect(lease.shells.open('64')).rejects.toThrow('64 shells are open')
+  expect(await lease.shells.open('63')).toBe(shells[63])
 })
 
 it('a tool of a lease that fails for ever is reported ten times', async () => {
