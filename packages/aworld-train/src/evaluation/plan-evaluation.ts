@@ -89,7 +89,7 @@ export async function planEvaluation(options: EvaluationOptions): Promise<Evalua
   const { path, name } = settings.reward
   const reward = await attempt(() => findReward({ reward: options.rewardFunc, baseDirectory, path, name, configDirectory }))
   if (agent && form !== undefined && read) {
-    const chosen = await chooseModel(problems, { agent, form, settings, extension: read.extension, kind, directory: configDirectory })
+    const chosen = await chooseModel(problems, { agent, form, settings, extension: read.extension, kind, directory: configDirectory, exactModel: options.exactModel ?? false })
     if (chosen) {
       const agentSide = {
         agent: { ...agent, program: chosen.program },
@@ -207,6 +207,7 @@ interface ModelChoice {
   readonly settings: LocalConfig
   readonly extension: Readonly<Record<string, unknown>>
   readonly kind: typeof localPolicy
+  readonly exactModel: boolean
   /** Folder that paths of the configuration are relative to. */
   readonly directory: string
 }
@@ -219,10 +220,10 @@ interface ChosenModel {
 }
 
 async function chooseModel(problems: ProblemCollection, choice: ModelChoice): Promise<ChosenModel | undefined> {
-  const { agent, form, settings, extension, kind, directory } = choice
+  const { agent, form, settings, extension, kind, directory, exactModel } = choice
   const { program } = agent
   if (form?.kind === 'frozen')
-    return { model: plannedFrozen(form.name, form.settings, agent.directory), program: asking(program, form.name), names: [form.name] }
+    return { model: plannedFrozen(form.name, form.settings, { directory: agent.directory, exactModel }), program: asking(program, form.name), names: [form.name] }
   if (form?.kind === 'none' || (form === null && !program.agents.some(asksPolicy))) return { model: noModel, program, names: [] }
   const { model, checkpoint } = form?.weights ?? {}
   if (form === null && settings.model.path === null && Object.keys(settings.policies).length === 0) {

@@ -51,8 +51,15 @@ export function plannedPolicies(plan: Pick<LocalPlan, 'policies' | 'program'>, {
   }
 }
 
+export interface FrozenPlace {
+  /** Folder that files of answers are relative to. */
+  readonly directory: string
+  /** Whether an answer under another name is refused. */
+  readonly exactModel: boolean
+}
+
 /** A model behind an address, which is asked under its name in the configuration or by its provider. */
-export function plannedFrozen(name: string, settings: FrozenModelSettings, directory: string): PlannedModel {
+export function plannedFrozen(name: string, settings: FrozenModelSettings, { directory, exactModel }: FrozenPlace): PlannedModel {
   const { baseUrl, dialect, model, price } = settings
   return {
     // Keys, waits and files of answers do not change what a model says.
@@ -60,7 +67,15 @@ export function plannedFrozen(name: string, settings: FrozenModelSettings, direc
     hasPrice: price !== null,
     open: async () => ({
       name,
-      routes: { [name]: { ...toFrozenRoutes({ [name]: settings }, resolve(directory))[name]!, evaluated: true } },
+      routes: {
+        [name]: {
+          ...toFrozenRoutes({ [name]: settings }, resolve(directory))[name]!,
+          evaluated: true,
+          exactModel,
+          // A server that is busy for an hour fails no rollout; the person at the terminal sees it and may stop the run.
+          patienceMs: Number.POSITIVE_INFINITY,
+        },
+      },
       details: { model: `${model} at ${new URL(baseUrl).host}` },
       promptModel: null,
       weights: { model: `${baseUrl}#${model}`, checkpoint: null },
