@@ -134,7 +134,12 @@ it('leaves nothing where the model cannot be opened', async () => {
 
 it('is a run that a dashboard shows: finished, with its reward by kind, pass@k and episodes', async () => {
   const report = await (await create(shipped, undefined, 64)).inference(dataset)
-  expect(report).toMatchObject({ kind: 'evaluation', model: shipped, checkpoint: null, passAtK: { 1: { value: 1, tasks: 2 }, 2: { value: 1 } } })
+  expect(report).toMatchObject({
+    kind: 'evaluation',
+    model: shipped,
+    checkpoint: null,
+    passAtK: { 1: { value: 1, tasks: 2 }, 2: { value: 1 } },
+  })
   expect(await listed()).toMatchObject([{ kind: 'evaluation', status: 'finished', problem: null, rollouts: 4, after: 1 }])
   const folderClient = await openFolder(report.path)
   try {

@@ -21,6 +21,7 @@ import {
   refuseProblems,
   requireKinds,
   resolveSource,
+  tryReward,
 } from '@aworld-train/training'
 import { createEnvironment, openVerifier } from '../environment.ts'
 import { launcherEngines, workerEntry } from '../launchers.ts'
@@ -87,9 +88,20 @@ export async function planEvaluation(options: EvaluationOptions): Promise<Evalua
   const dataset = await attempt(() => loadTasks(options.dataset, { settings, baseDirectory, configDirectory }))
   await attempt(() => requireKinds(settings.evaluation.kindKey, dataset))
   const { path, name } = settings.reward
-  const reward = await attempt(() => findReward({ reward: options.rewardFunc, baseDirectory, path, name, configDirectory }))
+  const reward = await attempt(async () => {
+    if (options.rewardFunc !== undefined) await tryReward(options.rewardFunc, baseDirectory)
+    return await findReward({ reward: options.rewardFunc, baseDirectory, path, name, configDirectory })
+  })
   if (agent && form !== undefined && read) {
-    const chosen = await chooseModel(problems, { agent, form, settings, extension: read.extension, kind, directory: configDirectory, exactModel: options.exactModel ?? false })
+    const chosen = await chooseModel(problems, {
+      agent,
+      form,
+      settings,
+      extension: read.extension,
+      kind,
+      directory: configDirectory,
+      exactModel: options.exactModel ?? false,
+    })
     if (chosen) {
       const agentSide = {
         agent: { ...agent, program: chosen.program },
@@ -223,7 +235,11 @@ async function chooseModel(problems: ProblemCollection, choice: ModelChoice): Pr
   const { agent, form, settings, extension, kind, directory, exactModel } = choice
   const { program } = agent
   if (form?.kind === 'frozen')
-    return { model: plannedFrozen(form.name, form.settings, { directory: agent.directory, exactModel }), program: asking(program, form.name), names: [form.name] }
+    return {
+      model: plannedFrozen(form.name, form.settings, { directory: agent.directory, exactModel }),
+      program: asking(program, form.name),
+      names: [form.name],
+    }
   if (form?.kind === 'none' || (form === null && !program.agents.some(asksPolicy))) return { model: noModel, program, names: [] }
   const { model, checkpoint } = form?.weights ?? {}
   if (form === null && settings.model.path === null && Object.keys(settings.policies).length === 0) {

@@ -94,7 +94,16 @@ export const noModel: PlannedModel = {
   open: async () => ({
     name: noModelName,
     // A call of it fails with this address in its message; names below .invalid never resolve (RFC 6761).
-    routes: { [noModelName]: { kind: 'frozen', baseUrl: 'http://no-model-is-named.invalid', dialect: 'chat-completions', model: noModelName, evaluated: true, retries: 0 } },
+    routes: {
+      [noModelName]: {
+        kind: 'frozen',
+        baseUrl: 'http://no-model-is-named.invalid',
+        dialect: 'chat-completions',
+        model: noModelName,
+        evaluated: true,
+        retries: 0,
+      },
+    },
     details: { model: "the agent's own" },
     promptModel: null,
     weights: { model: null, checkpoint: null },

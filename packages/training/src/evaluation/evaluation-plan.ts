@@ -5,7 +5,8 @@ import { callSettingsOf } from '../config/call-settings.ts'
 import type { LocalConfig } from '../config/local-config.ts'
 import type { LoadedDataset } from '../dataset/dataset-types.ts'
 import type { Launchers } from '../executor/open-executor.ts'
-import { bytesHash, datasetHash, exportHash, hashesByName } from '../inputs/input-hashes.ts'
+import { agentIdentity } from '../inputs/agent-hash.ts'
+import { datasetHash, exportHash, hashesByName } from '../inputs/input-hashes.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import type { PromptModel } from '../inputs/long-prompts.ts'
 import type { NamedReward } from '../inputs/named-reward.ts'
@@ -68,23 +69,26 @@ export interface EvaluationPlan {
 
 /** Hashes of what an evaluation's result depends on, by names for people. Evaluations of equal hashes are the same command. */
 export function evaluationInputs(plan: EvaluationPlan): Record<string, string> {
-  const { agent, dataset, reward, settings, sampling, samplesPerTask, seed, model, name } = plan
-  const { models, limits, environment, toolAnswers, agent: agentSettings, reward: rewardSettings, evaluation } = settings
+  const { agent, program, dataset, reward, settings, sampling, samplesPerTask, seed, model, name } = plan
+  const { models, limits, environment, toolAnswers, agent: agentSettings, reward: rewardSettings } = settings
   const { path: _path, name: _name, ...scoring } = rewardSettings
   return hashesByName({
     'the name': name,
     'the model': model.identity,
-    'the agent': [agent.module, agent.files.map(bytesHash)],
+    'the agent': agent.files.length > 0 ? agentIdentity(agent).hash : program.agents.map((each) => each.name),
     'the tasks': datasetHash(dataset),
-    'the reward': [
-      reward === null ? null : typeof reward.source === 'string' ? [reward.source, exportHash(reward.source, reward.directory)] : 'live',
-      scoring,
-    ],
+    'the reward': [reward && rewardIdentity(reward), scoring],
     'the samples of each task': samplesPerTask,
     'the sampling': [sampling, seed],
     'the limits': limits,
-    'the settings': [models, environment, toolAnswers, agentSettings, evaluation.kindKey, callSettingsOf(settings.gateway)],
+    'the settings': [models, environment, toolAnswers, agentSettings, callSettingsOf(settings.gateway)],
   })
+}
+
+/** The bytes of a reward's file and the name of its export, wherever the file lies, or the text of a function. */
+function rewardIdentity({ source, directory }: NamedReward): unknown {
+  if (typeof source === 'string') return [exportHash(source, directory), /#(.*)$/s.exec(source)?.[1] ?? null]
+  return typeof source === 'function' ? String(source) : [source.name, String(source.score)]
 }
 
 export const evaluationHash = (plan: EvaluationPlan): string => stableHash(evaluationInputs(plan))
