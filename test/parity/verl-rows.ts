@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { scoringContext } from '@aworld-train/core'
 import { readVerlConfig, type VerlConfig } from '@aworld-train/trainers/verl'
 import { createReward, type RewardSource } from '@aworld-train/training'
 import { AworldAgentLoop, loadAgent } from 'aworld-train'
@@ -23,7 +24,7 @@ async function scoreOf(source: RewardSource, baseDirectory: string, answer: stri
   try {
     return await reward.score(
       { task, episode: episode as never, answer: { version: 1, taskId: 't', groundTruth } },
-      AbortSignal.timeout(30_000),
+      scoringContext(AbortSignal.timeout(30_000)),
     )
   } finally {
     await reward.close()

@@ -52,6 +52,8 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'reward.name': read,
   'reward.timeoutMs': read,
   'reward.memoryMb': read,
+  'reward.concurrency': read,
+  'reward.maxCost': read,
   'reward.input': read,
   'reward.unfinished': read,
   'training.steps': ofTheLoop,

@@ -7,6 +7,7 @@ export { checkCollectLimits, chooseFiles, type FileEntry, filesRefused } from '.
 export { InvocationJournal } from './attempt/invocation-journal.ts'
 export { orAborted } from './attempt/or-aborted.ts'
 export { runAll } from './attempt/run-all.ts'
+export { scoringContext, unknownModel } from './attempt/scoring-context.ts'
 export { filesByName, readTaskFile, toAgentTask } from './attempt/task-files.ts'
 export { ToolError } from './attempt/tool-error.ts'
 export { fromCollectedFile, toCollectedFile } from './attempt/wire-files.ts'

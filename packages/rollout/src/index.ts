@@ -1,3 +1,4 @@
+export { askModels, type RewardModels, type Scored } from './ask-models.ts'
 export { createAttemptExecutor } from './attempt-executor.ts'
 export { createChannelAnswers } from './channel/channel-answers.ts'
 export { createChannelEngine } from './channel/channel-engine.ts'

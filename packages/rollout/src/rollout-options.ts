@@ -11,6 +11,7 @@ import type {
   RunEvent,
   StopReason,
 } from '@aworld-train/core'
+import type { RewardModels } from './ask-models.ts'
 import type { AttemptExecutorOptions } from './attempt-executor.ts'
 import type { ScoreUnfinished } from './reward-decision.ts'
 import type { OpenRollouts } from './rollout-table.ts'
@@ -24,6 +25,8 @@ export interface RolloutRunnerOptions extends AttemptExecutorOptions {
   readonly workers?: WorkerSource | undefined
   /** `null`: episodes are not scored. */
   readonly reward: Reward | null
+  /** The frozen models that the reward may ask. Default: none. */
+  readonly rewardModels?: Omit<RewardModels, 'gateway'> | undefined
   readonly store: RolloutWriter
   /** Called only when an episode is scored. */
   readonly answerKey: (taskId: string) => AnswerKey

@@ -67,8 +67,9 @@ class CoordinatedRunner implements InProcessRolloutRunner {
     this.#clock = clock
     this.#concurrency = concurrency
     this.#maxLosses = maxLosses
-    const { reward, answerKey, scoreUnfinished = 'zero', requiresModelCall = true } = options
-    this.#scoring = { reward, answerKey, scoreUnfinished, requiresModelCall }
+    const { reward, rewardModels, answerKey, scoreUnfinished = 'zero', requiresModelCall = true } = options
+    const models = rewardModels ? { ...rewardModels, gateway } : null
+    this.#scoring = { reward, answerKey, scoreUnfinished, requiresModelCall, models }
     this.#state = createSchedulerState({ retries, maxLosses, concurrency })
     this.#scheduler = createScheduler(this.#state, (command) => this.#carryOut(command), { clock, decide })
     this.#links = new WorkerLinks({ state: this.#state, tell: this.#scheduler.tell, fail: (error) => this.#failAll(error) })

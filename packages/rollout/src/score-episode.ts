@@ -6,11 +6,11 @@ import {
   type RewardOutput,
   type RolloutRequest,
   TrainError,
-  toTrainError,
   type WorkspaceFile,
 } from '@aworld-train/core'
 import type { Span } from '@opentelemetry/api'
-import { inRewardSpan } from './observe/rollout-spans.ts'
+import { askModels, type RewardModels } from './ask-models.ts'
+import { inRewardSpan, traceHeadersOf } from './observe/rollout-spans.ts'
 import { decideReward, type ScoreUnfinished } from './reward-decision.ts'
 
 export interface Scoring {
@@ -20,14 +20,16 @@ export interface Scoring {
   readonly scoreUnfinished: ScoreUnfinished
   /** Whether an agent without a turn has not worked. Otherwise its calls may only be unseen. */
   readonly requiresModelCall: boolean
+  /** `null` if the training has no frozen models. */
+  readonly models: RewardModels | null
 }
 
 /** Returns the episode with its reward, if it gets one. An episode whose reward function fails has failed. */
 export async function scoreEpisode(
   episode: Episode,
   files: readonly WorkspaceFile[],
-  { task }: RolloutRequest,
-  { reward, answerKey, scoreUnfinished, requiresModelCall }: Scoring,
+  { key, task, sample }: RolloutRequest,
+  { reward, answerKey, scoreUnfinished, requiresModelCall, models }: Scoring,
   { span, signal }: { readonly span: Span; readonly signal: AbortSignal },
 ): Promise<Episode> {
   const { stopReason, trajectories } = episode
@@ -37,28 +39,18 @@ export async function scoreEpisode(
   const decision = reward ? decideReward({ stopReason, hasTurns }, scoreUnfinished) : 'none'
   if (!reward || decision === 'none') return episode
   if (decision === 'zero') return { ...episode, reward: 0 }
-  try {
-    const score = () => inRewardSpan(span, reward.name, () => reward.score({ task, episode, answer: answerKey(task.id), files }, signal))
-    const output = await score().catch((error: unknown) => {
-      // Another episode may have ended the process of the reward.
-      if (error instanceof TrainError && error.retryable && !signal.aborted) return score()
-      throw error
-    })
-    const { scores, agents } = output
-    requireKnownAgents(
-      output,
-      trajectories.map(({ agent }) => agent),
-      reward.name,
-    )
-    return {
-      ...episode,
-      reward: output.reward,
-      scores: { ...scores },
-      ...(output.reward !== null && agents && { agentRewards: { ...agents } }),
-    }
-  } catch (error) {
-    return { ...episode, stopReason: 'failed', error: toTrainError(error, 'REWARD_FAILED').toRecord() }
-  }
+  const input = { task, episode, answer: answerKey(task.id), files }
+  const place = { reward: reward.name, rollout: key, attempt: episode.attempt, taskId: task.id, sample, traceHeaders: traceHeadersOf(span) }
+  const agents = trajectories.map(({ agent }) => agent)
+  const { result, trajectories: calls } = await askModels(models, place, signal, async (context) => {
+    const output = await inRewardSpan(span, reward.name, () => reward.score(input, context))
+    requireKnownAgents(output, agents, reward.name)
+    return output
+  })
+  const judged = { ...episode, ...(calls.length > 0 && { rewardTrajectories: [...calls] }) }
+  if ('error' in result) return { ...judged, stopReason: 'failed', error: result.error.toRecord() }
+  const { reward: value, scores, agents: agentRewards } = result.value
+  return { ...judged, reward: value, scores: { ...scores }, ...(value !== null && agentRewards && { agentRewards: { ...agentRewards } }) }
 }
 
 /** Throws REWARD_INVALID if a reward has a value for an agent that is none of the program's. */

@@ -15,12 +15,38 @@ import sys
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 PARAMETERS = ("data_source", "solution_str", "ground_truth", "extra_info")
 DESCRIPTION_CHARACTERS = 80
 TRACE_CHARACTERS = 4000
 MAX_SCORES = 1000
+
+
+class Model(NamedTuple):
+    """Address, key and name of a frozen model, for any client."""
+
+    base_url: str
+    api_key: str
+    model: str
+
+
+class UnknownModel(LookupError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f'there is no frozen model "{name}" here')
+        self.name = name
+
+
+def model_of(endpoints: Dict[str, Dict[str, str]]) -> Callable[[str], Model]:
+    """The function that a reward takes as `model`."""
+
+    def model(name: str) -> Model:
+        if name not in endpoints:
+            raise UnknownModel(name)
+        found = endpoints[name]
+        return Model(found["baseUrl"], found["apiKey"], found["model"])
+
+    return model
 
 
 class Pipe:
@@ -65,11 +91,12 @@ def describe_functions(module: Any) -> List[Dict[str, Any]]:
     return [
         {
             "name": name,
+            "asksModels": takes_model(value),
             "own": getattr(value, "__module__", None) == module.__name__,
             "signature": signature_text(value),
             "async": is_async(value),
-            "keywords": binds(value, (), dict.fromkeys(PARAMETERS)),
-            "positions": binds(value, PARAMETERS, {}),
+            "keywords": binds(value, (), dict.fromkeys(PARAMETERS + ("model",) * takes_model(value))),
+            "positions": binds(value, PARAMETERS, dict.fromkeys(("model",) * takes_model(value))),
         }
         for name, value in vars(module).items()
         if callable(value) and not inspect.isclass(value) and not name.startswith("_")
@@ -85,6 +112,15 @@ def signature_text(function: Callable[..., Any]) -> str:
         return str(inspect.signature(function))
     except (TypeError, ValueError):
         return "(…)"
+
+
+def takes_model(function: Callable[..., Any]) -> bool:
+    """Whether the function has a parameter `model` beside the four values."""
+    try:
+        parameter = inspect.signature(function).parameters.get("model")
+    except (TypeError, ValueError):
+        return False
+    return parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
 
 
 def binds(function: Callable[..., Any], positional: Any, keyword: Dict[str, Any]) -> bool:
@@ -173,33 +209,37 @@ def failure(error: BaseException) -> Dict[str, Any]:
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
     stack = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-TRACE_CHARACTERS:]
     text = "".join(traceback.format_exception_only(type(error), error)).strip()
-    return {"message": text, "where": where, "stack": stack, "outOfMemory": isinstance(error, MemoryError)}
+    unknown = {"unknownModel": error.name} if isinstance(error, UnknownModel) else {}
+    return {"message": text, "where": where, "stack": stack, "outOfMemory": isinstance(error, MemoryError), **unknown}
 
 
 class Runner:
     """Calls the chosen function; a call that outlives its deadline is answered, and its thread is the parent's to end."""
 
-    def __init__(self, pipe: Pipe, function: Callable[..., Any], by_keyword: bool, threads: int) -> None:
+    def __init__(self, pipe: Pipe, function: Callable[..., Any], choice: Dict[str, Any]) -> None:
         self._pipe = pipe
         self._function = function
-        self._by_keyword = by_keyword
+        self._by_keyword = choice["byKeyword"]
+        self._asks_models = choice["asksModels"]
         self._is_async = is_async(function)
-        self._threads = ThreadPoolExecutor(threads)
+        self._threads = ThreadPoolExecutor(choice["threads"])
         self._tasks: Dict[int, "asyncio.Future[None]"] = {}
 
     def start(self, request: Dict[str, Any]) -> None:
         call = request["id"]
-        self._tasks[call] = asyncio.ensure_future(self._answer(call, request["arguments"], request["timeoutMs"] / 1000))
+        self._tasks[call] = asyncio.ensure_future(self._answer(request))
 
     def cancel(self, call: int) -> None:
         task = self._tasks.get(call)
         if task is not None and self._is_async:
             task.cancel()
 
-    async def _answer(self, call: int, arguments: List[Any], timeout: float) -> None:
-        work = asyncio.ensure_future(self._call(arguments))
+    async def _answer(self, request: Dict[str, Any]) -> None:
+        call = request["id"]
+        keywords = {"model": model_of(request["endpoints"])} if self._asks_models else {}
+        work = asyncio.ensure_future(self._call(request["arguments"], keywords))
         try:
-            done, _ = await asyncio.wait({work}, timeout=timeout)
+            done, _ = await asyncio.wait({work}, timeout=request["timeoutMs"] / 1000)
             answer = self._to_answer(*work.result()) if done else {"kind": "timeout", "stuck": not self._is_async}
         except asyncio.CancelledError:
             answer = {"kind": "cancelled"}
@@ -212,11 +252,11 @@ class Runner:
     def _to_answer(value: Any, error: Optional[BaseException]) -> Dict[str, Any]:
         return to_answer(value) if error is None else {"kind": "threw", **failure(error)}
 
-    async def _call(self, arguments: List[Any]) -> Tuple[Any, Optional[BaseException]]:
+    async def _call(self, arguments: List[Any], keywords: Dict[str, Any]) -> Tuple[Any, Optional[BaseException]]:
         if not self._is_async:
-            value, error = await asyncio.get_running_loop().run_in_executor(self._threads, self._invoke, arguments)
+            value, error = await asyncio.get_running_loop().run_in_executor(self._threads, self._invoke, arguments, keywords)
         else:
-            value, error = self._invoke(arguments)
+            value, error = self._invoke(arguments, keywords)
         if error is not None or not inspect.isawaitable(value):
             return value, error
         try:
@@ -224,11 +264,11 @@ class Runner:
         except (Exception, SystemExit, KeyboardInterrupt) as raised:  # the last two would end the event loop
             return None, raised
 
-    def _invoke(self, arguments: List[Any]) -> Tuple[Any, Optional[BaseException]]:
+    def _invoke(self, arguments: List[Any], keywords: Dict[str, Any]) -> Tuple[Any, Optional[BaseException]]:
         try:
             if self._by_keyword:
-                return self._function(**dict(zip(PARAMETERS, arguments))), None
-            return self._function(*arguments), None
+                return self._function(**dict(zip(PARAMETERS, arguments)), **keywords), None
+            return self._function(*arguments, **keywords), None
         except BaseException as raised:  # SystemExit and KeyboardInterrupt of the user's code are failures of this call
             return None, raised
 
@@ -269,7 +309,7 @@ def main() -> None:
     if choice is None:
         return
     limit_memory(choice["memoryMb"], choice["threads"])
-    runner = Runner(pipe, getattr(module, choice["use"]), choice["byKeyword"], choice["threads"])
+    runner = Runner(pipe, getattr(module, choice["use"]), choice)
     asyncio.run(serve(pipe, runner))
 
 

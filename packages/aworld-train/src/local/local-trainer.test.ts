@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent, Swarm } from '@aworld-train/agent'
-import { cispo, gspo } from '@aworld-train/core'
+import { cispo, gspo, scoringContext } from '@aworld-train/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
 import type { AgentTrainerOptions } from '../agent-trainer-options.ts'
@@ -108,7 +108,7 @@ describe('validate', () => {
       { role: 'assistant' as const, content: 'yes' },
     ]
     const episode = { answer: 'yes', messages, taskId: task.id } as never
-    await reward.score({ task, episode, answer: plan.train.answers.get(task.id)! }, new AbortController().signal)
+    await reward.score({ task, episode, answer: plan.train.answers.get(task.id)! }, scoringContext(new AbortController().signal))
     expect(seen).toEqual([expect.stringContaining('from a tool')])
   })
 })

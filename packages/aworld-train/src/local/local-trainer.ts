@@ -122,9 +122,10 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       test: test ?? null,
       rewardSource: reward.source,
       rewardDirectory: reward.directory,
+      frozenModels: Object.keys(settings.models),
       loss,
       createEnvironment: () => createEnvironment({ baseDirectory: agent.directory, ...settings.environment }),
-      createReward: () => createNamedReward(reward, settings.reward, { openVerifier }),
+      createReward: () => createNamedReward(reward, settings.reward, Object.keys(settings.models), { openVerifier }),
       policies,
       configDirectory,
     }

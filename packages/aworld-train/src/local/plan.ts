@@ -24,6 +24,7 @@ export interface LocalPlan extends Omit<TrainingPlan, 'model' | 'warmUp'> {
   readonly validation: LoadedDataset | null
   readonly rewardSource: RewardSource
   readonly rewardDirectory: string
+  readonly frozenModels: readonly string[]
   /** `null` for the loss in the box. */
   readonly loss: PolicyLoss | null
   readonly createReward: () => Promise<Reward>

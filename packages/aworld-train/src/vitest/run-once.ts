@@ -74,7 +74,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
   await using stack = new AsyncDisposableStack()
   const parts = await openRolloutParts(stack, {
     createEnvironment: () => createEnvironment({ baseDirectory: agentDirectory, ...config.environment }),
-    createReward: async () => reward && (await createNamedReward(reward, config.reward, { openVerifier })),
+    createReward: async () => reward && (await createNamedReward(reward, config.reward, Object.keys(config.models), { openVerifier })),
   })
   const onEvent = training.onEvent ?? (() => {})
   const { seed } = config
@@ -103,6 +103,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
       limits: toLimits(limits),
       concurrency,
       scoreUnfinished: config.reward.unfinished,
+      rewardModels: { names: Object.keys(config.models), maxCost: config.reward.maxCost },
     })
     return await runner.run(request(policy.engine.model.name, policy.engine.model.contextLength), signal)
   }

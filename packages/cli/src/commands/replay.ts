@@ -1,10 +1,10 @@
-import { describeFailure, type Episode, invocationTree, messageModels, TrainError, tokenReport } from '@aworld-train/core'
+import { describeFailure, type Episode, invocationTree, messageModels, scoringContext, TrainError, tokenReport } from '@aworld-train/core'
 import { readFiles, readRun } from '@aworld-train/store'
 import { createReward, readRunData } from '@aworld-train/training'
 import { openVerifier } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
-import { renderEpisode, renderInvocations, visible } from '../terminal/episode-text.ts'
+import { renderEpisode, renderInvocations, renderRewardCalls, visible } from '../terminal/episode-text.ts'
 import { wrapLabelled } from '../terminal/text-width.ts'
 import { renderTokenReport } from '../terminal/token-report-text.ts'
 import { bestAndWorst } from './best-and-worst.ts'
@@ -44,6 +44,8 @@ export const replay = defineCommand({
             ? renderInvocations(episode, columns)
             : renderEpisode({ ...episode, models: messageModels(episode), columns })
         process.stdout.write(`${text}\n`)
+        const calls = renderRewardCalls(episode, columns)
+        if (calls !== '') process.stdout.write(`${calls}\n`)
         for (const { name, source, content } of episode.toolCalls)
           if (source !== undefined) write(`tool ${name} threw at ${source}: ${content}`)
         const { error } = episode
@@ -69,7 +71,7 @@ export const replay = defineCommand({
             )
           const { reward: value, scores } = await reward.score(
             { task, episode, answer, files: await readFiles(run.path, episode.files ?? []) },
-            signal,
+            scoringContext(signal),
           )
           process.stdout.write(
             `rescored ${value ?? 'not scored'}${Object.keys(scores).length > 0 ? `  ${JSON.stringify(scores)}` : ''}  (was ${episode.reward ?? 'not scored'})\n`,

@@ -60,6 +60,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const agent = await loadAgent(settings.agent, directory)
   const { program, directory: agentDirectory } = agent
   if (channel) checkRows(program.agents, channel.settings.rows)
+  const frozen = models.flatMap(({ name, route }) => (route.kind === 'frozen' ? [name] : []))
   const { baseDirectory, ...environmentLimits } = config.environment
   const executor = { settings: config.executor, agent, engines: launcherEngines, directory }
   // Workers that somebody else starts may connect with a token that is printed.
@@ -69,7 +70,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     createEnvironment: () => createEnvironment({ baseDirectory: toolDirectory, ...environmentLimits }),
     async createReward() {
       const reward = rewardOfPath(config.reward, directory)
-      return reward && (await createNamedReward(reward, config.reward, { openVerifier }))
+      return reward && (await createNamedReward(reward, config.reward, frozen, { openVerifier }))
     },
   })
   const dataset = settings.answers === null ? null : await requireDataset(resolve(directory, settings.answers))
@@ -107,6 +108,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const { service, server, ...side } = await serveAgentSide(stack, {
     ...parts,
     ...runnerSettings({ ...config, concurrency: settings.concurrency }),
+    rewardModels: { names: frozen, maxCost: config.reward.maxCost },
     ...(workers && { workers: workers.pool }),
     program,
     baseDirectory: toolDirectory,

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { type Episode, type InvocationStart, invocationTree, type Message } from '@aworld-train/core'
+import { type Episode, type InvocationStart, invocationTree, type Message, type Trajectory } from '@aworld-train/core'
 import { counted } from './counted.ts'
 import { wrapLabelled } from './text-width.ts'
 
@@ -28,23 +28,43 @@ export function renderInvocations(
   { trajectories, answer, reward }: Pick<Episode, 'trajectories' | 'answer' | 'reward'>,
   columns?: number,
 ): string {
-  const blocks = invocationTree(trajectories).map(({ invocation: { id, startedBy, turns }, depth }) => {
-    const parts = turns.map(({ messagesDelta, message, model = null }) => ({ messages: [...messagesDelta, message], model }))
-    const { lines, width } = renderMessages({
-      messages: parts.flatMap(({ messages }) => messages),
-      models: parts.flatMap(({ messages, model }) => messages.map(() => model)),
-      maxCharacters: 300,
-    })
-    const level = 2 * Math.min(depth, deepest)
-    const title = `${styleText('bold', visible(id))}  ${counted(turns.length, 'turn')}${renderStarts(startedBy)}`
-    return [indented(title, columns, { by: level, width: 2 }), ...lines.map((line) => indented(line, columns, { by: level + 2, width }))]
-  })
+  const blocks = invocationTree(trajectories).map(({ invocation, depth }) =>
+    renderInvocation(invocation, renderStarts(invocation.startedBy), 2 * Math.min(depth, deepest), columns),
+  )
   const isWritten = trajectories.some(({ turns }) => turns.some(({ message }) => message.content === answer))
   const ends = [
     ...(answer === null || isWritten ? [] : [`${styleText('bold', 'answer')}  ${clip(answer, 300)}`]),
     `${styleText('bold', 'reward')}  ${renderReward(reward)}`,
   ]
   return [...blocks.flat(), ...ends.map((line) => indented(line, columns, { by: 0, width: 8 }))].join('\n')
+}
+
+/** What a reward asked of frozen models, and what that cost; '' if it asked none. */
+export function renderRewardCalls({ rewardTrajectories = [] }: Pick<Episode, 'rewardTrajectories'>, columns?: number): string {
+  return rewardTrajectories
+    .flatMap((invocation) => {
+      const costs = invocation.turns.flatMap(({ cost }) => cost ?? [])
+      const spent = costs.length === 0 ? '' : `, $${costs.reduce((sum, cost) => sum + cost, 0).toFixed(4)}`
+      return renderInvocation(invocation, spent, 0, columns)
+    })
+    .join('\n')
+}
+
+/** The title of an invocation, with `note` at its end, and its turns as a conversation, `level` columns to the right. */
+function renderInvocation(
+  { id, turns }: Pick<Trajectory, 'id' | 'turns'>,
+  note: string,
+  level: number,
+  columns: number | undefined,
+): string[] {
+  const parts = turns.map(({ messagesDelta, message, model = null }) => ({ messages: [...messagesDelta, message], model }))
+  const { lines, width } = renderMessages({
+    messages: parts.flatMap(({ messages }) => messages),
+    models: parts.flatMap(({ messages, model }) => messages.map(() => model)),
+    maxCharacters: 300,
+  })
+  const title = `${styleText('bold', visible(id))}  ${counted(turns.length, 'turn')}${note}`
+  return [indented(title, columns, { by: level, width: 2 }), ...lines.map((line) => indented(line, columns, { by: level + 2, width }))]
 }
 
 function renderStarts(startedBy: readonly InvocationStart[]): string {

@@ -1,5 +1,6 @@
 import type { Episode } from '../protocol/episode.ts'
 import type { AnswerKey, TrainingTask } from '../protocol/task.ts'
+import type { PolicyEndpoint } from './agent-program.ts'
 import type { CommandResult, WorkspaceFile } from './sandbox.ts'
 
 export interface RewardInput {
@@ -38,9 +39,22 @@ export interface RewardOutput {
   readonly agents?: Readonly<Record<string, number>> | undefined
 }
 
-/** Scores a finished episode. Rejects with REWARD_FAILED, REWARD_INVALID or REWARD_TIMEOUT. */
+/** What a reward has beside the episode while it scores. */
+export interface ScoringContext {
+  /** Aborts when the score is no longer wanted. */
+  readonly signal: AbortSignal
+  /**
+   * Address, key and name of one of the training's frozen models, for any client. The address is that of the gateway and ends with the
+   * scoring. Throws CONFIG_INVALID for a model that the training does not have.
+   */
+  readonly model: (name: string) => PolicyEndpoint
+  /** The frozen models by name. */
+  readonly endpoints: Readonly<Record<string, PolicyEndpoint>>
+}
+
+/** Scores a finished episode. Rejects with REWARD_FAILED, REWARD_INVALID, REWARD_TIMEOUT or JUDGE_INVALID. */
 export interface Reward {
   readonly name: string
-  score(input: RewardInput, signal: AbortSignal): Promise<RewardOutput>
+  score(input: RewardInput, context: ScoringContext): Promise<RewardOutput>
   close(): Promise<void>
 }

@@ -99,6 +99,8 @@ export const Episode = z.strictObject({
   scores: z.record(z.string(), z.number()),
   /** `null` if it is not scored. */
   reward: z.number().nullable(),
+  /** Calls of frozen models by the reward, an invocation for each model. They are no part of the agent's turns, tokens and cost. */
+  rewardTrajectories: z.array(Trajectory).optional(),
   /** Rewards of agents of their own, by name, where the reward function returned any. */
   agentRewards: z.record(z.string(), z.number()).optional(),
   stopReason: StopReason,

@@ -75,6 +75,11 @@ export const errorCatalogue = {
     true,
     'Look for what ends the process of the reward, such as an exit or too little memory; the rollout is run again.',
   ),
+  JUDGE_INVALID: row(
+    'reward',
+    false,
+    'Read what the judge answered; ask it in clearer words, or name a stronger model. The episode has no reward, and is not trained.',
+  ),
   REWARD_TIMEOUT: row('reward', false, 'Make the reward return sooner, or raise reward.timeoutMs.'),
   STORE_FAILED: row('store', false, 'Read the cause; what was not acknowledged is not in the store.'),
   EVALUATION_FAILED: row('trainer', false, 'Read the first failure and mend its cause, then start a new run with --new.'),

@@ -6,7 +6,8 @@ import type { Turn } from '../protocol/turn.ts'
 
 /** Collects a report from one trajectory at a time, so that a long run need not be held in memory. */
 export interface TokenReportBuilder {
-  add(trajectories: readonly Trajectory[]): void
+  /** Calls of frozen models by the reward are counted under `reward:` and the name of the model. */
+  add(trajectories: readonly Trajectory[], ofReward?: readonly Trajectory[]): void
   /** `counts` are those of the gateway that recorded them. Without it, counts that only the gateway has are 0 or empty. */
   finish(counts?: Pick<GatewayCounts, 'failures' | 'tolerated' | 'parseIssues' | 'ignored'>): TokenReport
 }
@@ -63,7 +64,8 @@ export function createTokenReport(): TokenReportBuilder {
   }
 
   return {
-    add(trajectories) {
+    add(trajectories, ofReward = []) {
+      for (const { agent, turns } of ofReward) for (const turn of turns) addFrozen({ ...turn, model: agent })
       for (const trajectory of trajectories) {
         const questions = new Set<string>()
         let first: Turn | undefined

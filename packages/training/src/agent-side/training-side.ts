@@ -82,6 +82,7 @@ export async function openTrainingSide<Runner extends { readonly runner: InProce
     environment,
     reward,
     ...runnerSettings(settings),
+    rewardModels: { names: Object.keys(settings.models), maxCost: settings.reward.maxCost },
     ...(workers && { workers }),
     program,
     baseDirectory: agentDirectory,

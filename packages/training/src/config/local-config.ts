@@ -395,6 +395,22 @@ export const LocalConfig = z.strictObject({
         .describe(
           'Memory that the reward may take, in megabytes; in Python, beside what its imports take. A reward that takes more fails.',
         ),
+      concurrency: z
+        .int()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe(
+          'Calls of the reward at once, in the one worker or process that a reward named by path has. `null` takes 8 if the configuration has `models`. Without them a module of TypeScript has one call, a function of Python 8, or 32 if it is asynchronous, and `rewardFunc` of your program any number.',
+        ),
+      maxCost: z
+        .number()
+        .min(0)
+        .nullable()
+        .default(null)
+        .describe(
+          'US dollars that one scoring may spend on `models`; for a reward that sees a group, one group. A scoring that would spend more fails. `null` sets no limit. It is apart from `limits.maxCost`.',
+        ),
       input: z
         .enum(['answer', 'full-response'])
         .default('answer')

@@ -53,10 +53,10 @@ function createCallSummary(episodes: Iterable<Episode>) {
   const report = createTokenReport()
   let agent = 0
   let repeatedAttempts = 0
-  function add({ attempt, messages, trajectories }: Episode): void {
+  function add({ attempt, messages, trajectories, rewardTrajectories }: Episode): void {
     repeatedAttempts += attempt
     for (const { role } of messages) if (role === 'assistant') agent += 1
-    report.add(trajectories)
+    report.add(trajectories, rewardTrajectories)
   }
   for (const episode of episodes) add(episode)
   return {

@@ -61,9 +61,19 @@ function wholePath(reward: RewardSource, directory: string): RewardSource {
 /** Creates the reward within the limits of a configuration. */
 export const createNamedReward = (
   { source, directory }: NamedReward,
-  { timeoutMs, memoryMb, input: rewardInput }: Pick<LocalConfig['reward'], 'timeoutMs' | 'memoryMb' | 'input'>,
+  { timeoutMs, memoryMb, input: rewardInput, concurrency }: Pick<LocalConfig['reward'], 'timeoutMs' | 'memoryMb' | 'input' | 'concurrency'>,
+  /** Names of the frozen models that it may ask. */
+  models: readonly string[],
   parts: Pick<CreateRewardOptions, 'python' | 'openVerifier'> = {},
-): Promise<Reward> => createReward(source, { baseDirectory: directory, timeoutMs, memoryMb, rewardInput, ...parts })
+): Promise<Reward> =>
+  createReward(source, {
+    baseDirectory: directory,
+    timeoutMs,
+    memoryMb,
+    concurrency: concurrency ?? (models.length > 0 ? 8 : null),
+    rewardInput,
+    ...parts,
+  })
 
 /** Loads the reward once. Throws the error of the loading. */
 export async function tryReward(source: RewardSource, directory: string, python?: string): Promise<void> {

@@ -14,7 +14,7 @@ it('says what it waits for, and goes on waiting', async () => {
   const environment = { lease: () => lease } as unknown as Environment
   const program = { agents: [{ name: 'clerk', trainable: true, mcpConfig: { mcpServers: {} } }] }
   const onWait = vi.fn()
-  const plan = { program, rewardSource: null, train: { tasks: [], answers: new Map() } }
+  const plan = { program, rewardSource: null, frozenModels: [], train: { tasks: [], answers: new Map() } }
   const tried = preflight({ environment, reward: null }, plan, { signal: new AbortController().signal, onWait })
   await vi.advanceTimersByTimeAsync(60_000)
   expect(onWait.mock.calls).toEqual([['Waiting for the tools of agent "clerk".']])
@@ -29,7 +29,7 @@ it('refuses a reward of an agent that the program does not have, before a run is
   const score = async (agent: string) => {
     const source = defineReward(() => ({ reward: 1, agents: { [agent]: 0.5 } }), 'split')
     const reward = await createReward(source)
-    return await scoreReference({ reward, source, task, train, program: { agents } }, new AbortController().signal)
+    return await scoreReference({ reward, source, task, train, program: { agents }, frozenModels: [] }, new AbortController().signal)
   }
   expect(await score('reader')).toBe(1)
   await expect(score('critic')).rejects.toMatchObject({

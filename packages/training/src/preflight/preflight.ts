@@ -3,6 +3,7 @@ import {
   type AgentProgram,
   type Environment,
   type Reward,
+  scoringContext,
   TrainError,
   type TrainingTask,
   toTrainError,
@@ -17,6 +18,8 @@ export interface PreflightPlan {
   readonly program: Pick<AgentProgram, 'agents'>
   readonly rewardSource: RewardSource | null
   readonly train: Pick<LoadedDataset, 'tasks' | 'answers'>
+  /** Names of the frozen models, which a reward may ask. */
+  readonly frozenModels: readonly string[]
 }
 
 export interface PreflightOptions {
@@ -35,7 +38,7 @@ const waitMs = 5_000
  */
 export async function preflight(
   { environment, reward }: { readonly environment: Environment; readonly reward: Reward | null },
-  { program, rewardSource, train }: PreflightPlan,
+  { program, rewardSource, train, frozenModels }: PreflightPlan,
   { signal, onWait }: PreflightOptions,
 ): Promise<void> {
   const pending = new Set<string>()
@@ -61,7 +64,11 @@ export async function preflight(
   )
   const task = answeredTask(train)
   if (typeof rewardSource === 'string' && reward && task)
-    checks.push(check(`the reward ${rewardSource}`, () => scoreReference({ reward, source: rewardSource, task, train, program }, together)))
+    checks.push(
+      check(`the reward ${rewardSource}`, () =>
+        scoreReference({ reward, source: rewardSource, task, train, program, frozenModels }, together),
+      ),
+    )
   const settled = await Promise.allSettled(checks)
   clearTimeout(wait)
   clearTimeout(giveUp)
@@ -106,19 +113,20 @@ export interface ScoreReferenceInput {
   readonly task: TrainingTask
   readonly train: PreflightPlan['train']
   readonly program: PreflightPlan['program']
+  readonly frozenModels: readonly string[]
 }
 
 /**
- * Scores an agent that gives the known answer at once; `null` if the reward abstains. An error of the reward names its file, its function
- * and the task.
+ * Scores an agent that gives the known answer at once; `null` if the reward abstains. No frozen model is asked: a reward that wants one ends
+ * there. An error of the reward names its file, its function and the task.
  */
 export async function scoreReference(
-  { reward, source, task, train, program }: ScoreReferenceInput,
+  { reward, source, task, train, program, frozenModels }: ScoreReferenceInput,
   signal: AbortSignal,
-): Promise<number | null> {
+): Promise<number | null | 'asks a model'> {
   const answer = train.answers.get(task.id) ?? { version: 1, taskId: task.id, groundTruth: null }
   try {
-    const output = await reward.score({ task, episode: referenceEpisode(task, answer, program.agents), answer }, signal)
+    const output = await reward.score({ task, episode: referenceEpisode(task, answer, program.agents), answer }, scoringContext(signal))
     requireKnownAgents(
       output,
       program.agents.map((agent) => agent.name),
@@ -127,7 +135,8 @@ export async function scoreReference(
     return output.reward
   } catch (error) {
     if (signal.aborted) throw signal.reason
-    const { code, message } = toTrainError(error, 'REWARD_FAILED')
+    const { code, message, details } = toTrainError(error, 'REWARD_FAILED')
+    if (code === 'CONFIG_INVALID' && frozenModels.includes(details?.['model'] as string)) return 'asks a model'
     const name = typeof source === 'string' ? source : `"${reward.name}"`
     throw new TrainError(code, `The reward ${name} cannot score the known answer of task "${task.id}": ${message}`, { cause: error })
   }

@@ -31,7 +31,7 @@ export function choosePythonFunction(functions: readonly PythonFunction[], { pat
   if (!chosen.keywords && !chosen.positions) {
     throw new TrainError(
       'MODULE_INVALID',
-      `"${chosen.name}" of ${path} takes ${chosen.signature}; a reward is called with four values: ${parameters}.`,
+      `"${chosen.name}" of ${path} takes ${chosen.signature}; a reward is called with four values: ${parameters}, and with model where it takes that too.`,
     )
   }
   return chosen

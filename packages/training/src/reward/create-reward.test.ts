@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Message } from '@aworld-train/core'
+import { type Message, scoringContext } from '@aworld-train/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createNamedReward } from '../inputs/named-reward.ts'
 import { rewardInput as makeInput } from '../testing/reward-input.ts'
 import { createReward, type RewardSource } from './create-reward.ts'
 import { defineReward } from './define-reward.ts'
@@ -13,12 +14,12 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-const { signal } = new AbortController()
+const context = scoringContext(new AbortController().signal)
 
 async function scoreOnce(source: RewardSource, input = makeInput(), options: Parameters<typeof createReward>[1] = {}) {
   const reward = await createReward(source, { baseDirectory: directory, ...options })
   try {
-    return await reward.score(input, signal)
+    return await reward.score(input, context)
   } finally {
     await reward.close()
   }
@@ -36,7 +37,7 @@ describe('an inline reward', () => {
       seen.push(...args)
       return 1
     })
-    expect(seen).toEqual(['metals', 'gold', 'gold', { level: 2 }])
+    expect(seen.slice(0, 4)).toEqual(['metals', 'gold', 'gold', { level: 2 }])
   })
 
   it('gets the whole answer and tool text with full-response', async () => {
@@ -71,7 +72,7 @@ describe('an inline reward', () => {
 
   it('ends with the reason of the signal', async () => {
     const stop = new AbortController()
-    const waiting = (await createReward(() => new Promise<number>(() => {}))).score(makeInput(), stop.signal)
+    const waiting = (await createReward(() => new Promise<number>(() => {}))).score(makeInput(), scoringContext(stop.signal))
     stop.abort(new Error('stopped'))
     await expect(waiting).rejects.toThrow('stopped')
   })
@@ -162,8 +163,8 @@ describe('a reward by path', () => {
     const limits = { baseDirectory: directory, timeoutMs: code === 'REWARD_TIMEOUT' ? 300 : 20_000, memoryMb: 64 }
     const created = await createReward(`${path}#${name}`, limits)
     try {
-      await expect(created.score(makeInput(), signal)).rejects.toMatchObject({ code, message: expect.stringContaining(named) })
-      await expect(created.score(makeInput(), signal)).rejects.toMatchObject({ code })
+      await expect(created.score(makeInput(), context)).rejects.toMatchObject({ code, message: expect.stringContaining(named) })
+      await expect(created.score(makeInput(), context)).rejects.toMatchObject({ code })
     } finally {
       await created.close()
     }
@@ -172,12 +173,46 @@ describe('a reward by path', () => {
   it('scores calls that wait behind one that never returns', async () => {
     const path = reward('export function slow(source: string, solution: string) { if (solution === "bad") for (;;); return 1 }')
     const created = await createReward(path, { baseDirectory: directory, timeoutMs: 3_000 })
-    const bad = created.score(makeInput([{ role: 'assistant', content: 'bad' }]), signal)
-    const good = [1, 2, 3].map(() => created.score(makeInput(), signal))
+    const bad = created.score(makeInput([{ role: 'assistant', content: 'bad' }]), context)
+    const good = [1, 2, 3].map(() => created.score(makeInput(), context))
     await expect(bad).rejects.toMatchObject({ code: 'REWARD_TIMEOUT' })
     expect((await Promise.all(good)).map((output) => output.reward)).toEqual([1, 1, 1])
     await created.close()
-    await expect(created.score(makeInput(), signal)).rejects.toMatchObject({ code: 'REWARD_FAILED' })
+    await expect(created.score(makeInput(), context)).rejects.toMatchObject({ code: 'REWARD_FAILED' })
+  })
+
+  it('has one call at a time, or as many as it is told, and 8 where the training has models', async () => {
+    const path = reward(`let busy = 0
+let most = 0
+export async function overlap() {
+  most = Math.max(most, ++busy)
+  await new Promise((done) => setTimeout(done, 50))
+  busy--
+  return most
+}`)
+    const settings = { timeoutMs: 20_000, memoryMb: 64, input: 'answer' as const }
+    const most = async (concurrency: number | null, models: readonly string[]) => {
+      const created = await createNamedReward({ source: path, directory }, { ...settings, concurrency }, models)
+      const outputs = await Promise.all(Array.from({ length: 12 }, () => created.score(makeInput(), context)))
+      await created.close()
+      return Math.max(...outputs.map((output) => output.reward ?? 0))
+    }
+    expect([await most(null, []), await most(3, []), await most(null, ['judge']), await most(2, ['judge'])]).toEqual([1, 3, 8, 2])
+  })
+
+  it('runs the calls beside one that ends the worker again', async () => {
+    const path = reward(`export async function exits(source: string, solution: string) {
+  await new Promise((done) => setTimeout(done, 50))
+  if (solution === 'bad') process.exit(3)
+  await new Promise((done) => setTimeout(done, 50))
+  return 1
+}`)
+    const created = await createReward(path, { baseDirectory: directory, concurrency: 4 })
+    const bad = created.score(makeInput([{ role: 'assistant', content: 'bad' }]), context)
+    const good = [1, 2].map(() => created.score(makeInput(), context))
+    await expect(bad).rejects.toMatchObject({ code: 'REWARD_PROCESS_DIED' })
+    expect((await Promise.all(good)).map((output) => output.reward)).toEqual([1, 1])
+    await created.close()
   })
 
   it('bounds what a worker is sent', async () => {

@@ -16,6 +16,11 @@ export interface CreateRewardOptions {
   readonly timeoutMs?: number | undefined
   /** Heap of the worker for a reward given by path, 256 by default. For Python, memory beside its imports. */
   readonly memoryMb?: number | undefined
+  /**
+   * Most calls at once. By default one for a module of TypeScript, 8 for a function of Python and 32 for an asynchronous one, and any number
+   * for a function of this process.
+   */
+  readonly concurrency?: number | null | undefined
   /** `answer` (default): the final assistant text. `full-response`: everything after the task, tool text included. */
   readonly rewardInput?: RewardInputKind | undefined
   /** Base folder for relative paths; the working directory by default. */
@@ -31,11 +36,11 @@ export interface CreateRewardOptions {
  * callable.
  */
 export async function createReward(source: RewardSource, options: CreateRewardOptions = {}): Promise<Reward> {
-  const { timeoutMs = 30_000, memoryMb = 256, rewardInput = 'answer', baseDirectory = '.' } = options
+  const { timeoutMs = 30_000, memoryMb = 256, concurrency = null, rewardInput = 'answer', baseDirectory = '.' } = options
   const verification = createVerification(options.openVerifier)
   if (typeof source === 'string') {
     const reference = toRewardReference(source, baseDirectory)
-    const settings = { reference, timeoutMs, memoryMb, rewardInput }
+    const settings = { reference, timeoutMs, memoryMb, concurrency, rewardInput }
     return isPythonReward(reference)
       ? await createPythonReward({ ...settings, python: options.python })
       : await createWorkerReward({ ...settings, verification })
@@ -44,13 +49,15 @@ export async function createReward(source: RewardSource, options: CreateRewardOp
     return createInlineReward({
       name: source.name || 'reward',
       timeoutMs,
-      call: ({ task, episode, answer }) => source(task.dataSource, solutionText(episode, rewardInput), answer.groundTruth, task.extraInfo),
+      concurrency,
+      call: ({ task, episode, answer }, context) =>
+        source(task.dataSource, solutionText(episode, rewardInput), answer.groundTruth, task.extraInfo, context),
     })
   }
   if (isDefinedReward(source)) {
-    const call: InlineRewardOptions['call'] = (input, signal) =>
-      source.score({ ...input, verify: (request) => verification.verify(request, input, signal) })
-    return createInlineReward({ name: source.name, timeoutMs, call, close: verification.close })
+    const call: InlineRewardOptions['call'] = (input, context) =>
+      source.score({ ...input, verify: (request) => verification.verify(request, input, context.signal) }, context)
+    return createInlineReward({ name: source.name, timeoutMs, concurrency, call, close: verification.close })
   }
   if (isReward(source)) return source
   throw new TrainError(

@@ -1,4 +1,12 @@
-import { type CommandResult, type RewardInput, TrainError, type VerifyRequest, type WorkspaceFile } from '@aworld-train/core'
+import {
+  type CommandResult,
+  type RewardInput,
+  type ScoringContext,
+  scoringContext,
+  TrainError,
+  type VerifyRequest,
+  type WorkspaceFile,
+} from '@aworld-train/core'
 
 /**
  * Result of a reward: a finite number, or one with named scores and with rewards of single agents by their names, which
@@ -20,6 +28,7 @@ export type RewardFunction = (
   // biome-ignore lint/suspicious/noExplicitAny: a reward names the type of its own ground truth.
   groundTruth: any,
   extraInfo: Readonly<Record<string, unknown>>,
+  context: ScoringContext,
 ) => RewardValue | Promise<RewardValue>
 
 /** Everything that a reward sees of a rollout. */
@@ -33,7 +42,7 @@ export interface RewardContext extends RewardInput {
   readonly verify: (request: VerifyRequest) => Promise<CommandResult>
 }
 
-export type RichRewardFunction = (input: RewardContext) => RewardValue | Promise<RewardValue>
+export type RichRewardFunction = (input: RewardContext, context: ScoringContext) => RewardValue | Promise<RewardValue>
 
 const mark = 'aworld-train.reward'
 
@@ -41,16 +50,17 @@ const mark = 'aworld-train.reward'
 export interface DefinedReward {
   readonly kind: typeof mark
   readonly name: string
-  /** Without `verify`, a reward that calls it fails. */
-  readonly score: (input: RewardInput & Partial<RewardContext>) => RewardValue | Promise<RewardValue>
+  /** Without `verify`, a reward that calls it fails, and without `context` one that asks a model. */
+  readonly score: (input: RewardInput & Partial<RewardContext>, context?: ScoringContext) => RewardValue | Promise<RewardValue>
 }
 
-/** Makes a reward that sees the whole episode: `defineReward(({ task, episode, answer }) => …)`. */
+/** Makes a reward that sees the whole episode: `defineReward(({ task, episode, answer }, { model, signal }) => …)`. */
 export function defineReward(score: RichRewardFunction, name = score.name || 'reward'): DefinedReward {
   return {
     kind: mark,
     name,
-    score: ({ files = [], verify = refuseVerify, ...input }) => score({ ...input, files, verify }),
+    score: ({ files = [], verify = refuseVerify, ...input }, context = scoringContext(new AbortController().signal)) =>
+      score({ ...input, files, verify }, context),
   }
 }
 

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { type RewardOutput, TrainError, withDeadline } from '@aworld-train/core'
+import { type RewardOutput, type ScoringContext, TrainError, withDeadline } from '@aworld-train/core'
 import { plainValue } from '../dataset/plain-value.ts'
+import type { CallProcess } from './reward-calls.ts'
 
 /** A callable of the user's file. */
 export interface PythonFunction {
@@ -14,6 +15,8 @@ export interface PythonFunction {
   /** Whether it takes the four values of a reward by name, and by position. */
   readonly keywords: boolean
   readonly positions: boolean
+  /** Whether it also takes `model`, the way to the frozen models. */
+  readonly asksModels: boolean
 }
 
 /** The result of a call, by its id. */
@@ -31,36 +34,29 @@ interface PythonFailure {
   readonly where: string | null
   readonly stack: string
   readonly outOfMemory: boolean
+  /** The name of a frozen model that the function asked for and that is not there. */
+  readonly unknownModel?: string
 }
 
-export interface PythonCall {
-  readonly id: number
+export interface PythonValues {
   readonly arguments: readonly unknown[]
-  readonly timeoutMs: number
+  readonly endpoints: ScoringContext['endpoints']
 }
 
 export interface PythonChoice {
   readonly use: string
   readonly byKeyword: boolean
+  readonly asksModels: boolean
   readonly threads: number
   /** Memory that the process may use in addition to its use after loading the file. */
   readonly memoryMb: number
 }
 
 /** A Python process that has loaded the user's file. Its owner closes it. */
-export interface PythonProcess {
+export interface PythonProcess extends CallProcess<PythonValues, PythonAnswer> {
   readonly functions: readonly PythonFunction[]
   /** Chooses the function. Calls may be sent after this. */
-  use(choice: PythonChoice, listener: PythonListener): void
-  call(call: PythonCall): void
-  cancel(id: number): void
-  close(): Promise<void>
-}
-
-export interface PythonListener {
-  onAnswer(answer: PythonAnswer): void
-  /** Called when the process has ended without `close`. `why` reads as "it was …", and `output` is the end of its output. */
-  onExit(why: string, output: string): void
+  use(choice: PythonChoice): void
 }
 
 const startTimeoutMs = 120_000
@@ -117,12 +113,12 @@ export async function startPython(path: string, python: string = defaultPython()
     }
     return {
       functions: reply.functions,
-      use(choice, listener) {
+      use: send,
+      listen(listener) {
         onLine = (line) => listener.onAnswer(JSON.parse(line) as PythonAnswer)
-        void exited.then((why) => listener.onExit(why, lastLine(output)))
-        send(choice)
+        void exited.then((why) => listener.onExit(`${why}.${lastLine(output)}`))
       },
-      call: send,
+      call: ({ id, values, timeoutMs }) => send({ id, ...values, timeoutMs }),
       cancel: (id) => send({ cancel: id }),
       close,
     }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Message, Reward } from '@aworld-train/core'
+import { type Message, type Reward, scoringContext } from '@aworld-train/core'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { rewardInput } from '../testing/reward-input.ts'
 import { type CreateRewardOptions, createReward } from './create-reward.ts'
@@ -33,7 +33,7 @@ async function python(body: string, { source = './reward.py#f', ...options }: Cr
 const makeInput = (answer: string | null = 'gold', groundTruth: unknown = 'gold') =>
   rewardInput([{ role: 'assistant', content: answer }], groundTruth)
 
-const score = (reward: Reward, input = makeInput()) => reward.score(input, signal)
+const score = (reward: Reward, input = makeInput()) => reward.score(input, scoringContext(signal))
 
 describe('what a function in Python gets and gives', () => {
   it('gets data source, answer, truth and extra information by name, as verl calls it', async () => {
@@ -205,7 +205,7 @@ describe('what goes wrong in a call', () => {
       timeoutMs: 60_000,
     })
     const abort = new AbortController()
-    const calls = Array.from({ length: 12 }, () => reward.score(makeInput('long'), abort.signal))
+    const calls = Array.from({ length: 12 }, () => reward.score(makeInput('long'), scoringContext(abort.signal)))
     abort.abort(new Error('stopped'))
     for (const call of calls) await expect(call).rejects.toThrow('stopped')
     const pending = expect(score(reward)).rejects.toMatchObject({ code: 'REWARD_FAILED' })

@@ -1,8 +1,8 @@
-import { type Reward, type RewardInput, type RewardOutput, TrainError } from '@aworld-train/core'
+import { type Reward, type RewardInput, type RewardOutput, TrainError, unknownModel } from '@aworld-train/core'
 import { choosePythonFunction } from './choose-python-function.ts'
 import { rewardTimeout } from './inline-reward.ts'
-import { createPythonCalls, type PythonEnd, type StartedFunction } from './python-calls.ts'
-import { described, startPython } from './python-process.ts'
+import { described, type PythonAnswer, type PythonFunction, type PythonProcess, startPython } from './python-process.ts'
+import { type CallEnd, createRewardCalls } from './reward-calls.ts'
 import type { RewardReference } from './reward-module.ts'
 import { type RewardInputKind, solutionText } from './solution-text.ts'
 import { toWorkerInput } from './worker-input.ts'
@@ -11,24 +11,32 @@ export interface PythonRewardOptions {
   readonly reference: RewardReference
   readonly timeoutMs: number
   readonly memoryMb: number
+  /** Most calls at once; `null`: 8, and 32 of an asynchronous function. */
+  readonly concurrency: number | null
   readonly rewardInput: RewardInputKind
   /** The interpreter; by default AWORLD_TRAIN_PYTHON, else `python3`. */
   readonly python?: string | undefined
 }
+
+/** Most calls at once unless the options say, in threads of the process and in its event loop. */
+const mostThreads = 8
+const mostAsync = 32
 
 /**
  * A function of a Python file, in a process of its own. Throws REWARD_TIMEOUT for a call over its deadline, REWARD_FAILED for one that
  * raises or ends its process, REWARD_INVALID for a result that is no score, and MODULE_INVALID if the file names no reward.
  */
 export async function createPythonReward(options: PythonRewardOptions): Promise<Reward> {
-  const { reference, timeoutMs, memoryMb, rewardInput } = options
+  const { reference, timeoutMs, memoryMb, concurrency, rewardInput } = options
   const first = await startChosen(options)
   const { name } = first.chosen
+  const limit = concurrency ?? (first.chosen.async ? mostAsync : mostThreads)
   const place = `"${name}" of ${reference.path}`
-  const calls = createPythonCalls({ start: () => startChosen(options), first, timeoutMs, memoryMb })
+  const start = async () => (await startChosen(options)).process
+  const calls = createRewardCalls({ start, first: first.process, limit, timeoutMs })
   let closed = false
 
-  function toOutcome(end: PythonEnd, input: RewardInput): RewardOutput | TrainError {
+  function toOutcome(end: CallEnd<PythonAnswer>, input: RewardInput, models: readonly string[]): RewardOutput | TrainError {
     const failed = (why: string, cause?: unknown) =>
       new TrainError('REWARD_FAILED', `Reward ${place} failed on task "${input.task.id}": ${why.replace(/\.$/, '')}.`, { cause })
     switch (end.kind) {
@@ -43,6 +51,7 @@ export async function createPythonReward(options: PythonRewardOptions): Promise<
       case 'unresponsive':
         return rewardTimeout(name, timeoutMs)
       case 'threw':
+        if (end.unknownModel !== undefined) return unknownModel(end.unknownModel, models)
         return end.outOfMemory
           ? failed(`it used more than ${memoryMb} MB beside what its imports take; raise reward.memoryMb`, end.stack)
           : failed(described(end), end.stack)
@@ -60,11 +69,15 @@ export async function createPythonReward(options: PythonRewardOptions): Promise<
 
   return {
     name,
-    async score(input, signal) {
+    async score(input, { signal, endpoints }) {
       signal.throwIfAborted()
       if (closed) throw new TrainError('REWARD_FAILED', `Reward ${place} is closed.`)
       const values = toArguments(input, rewardInput)
-      const outcome = await calls.call({ arguments: values, signal, toOutcome: (end) => toOutcome(end, input) })
+      const outcome = await calls.call({
+        values: { arguments: values, endpoints },
+        signal,
+        toOutcome: (end) => toOutcome(end, input, Object.keys(endpoints)),
+      })
       if (outcome instanceof TrainError) throw outcome
       return outcome
     },
@@ -75,10 +88,19 @@ export async function createPythonReward(options: PythonRewardOptions): Promise<
   }
 }
 
-async function startChosen({ reference, python }: PythonRewardOptions): Promise<StartedFunction> {
+/** Starts Python with the file, and chooses the function. */
+async function startChosen({
+  reference,
+  python,
+  memoryMb,
+  concurrency,
+}: PythonRewardOptions): Promise<{ readonly process: PythonProcess; readonly chosen: PythonFunction }> {
   const process = await startPython(reference.path, python)
   try {
-    return { process, chosen: choosePythonFunction(process.functions, reference) }
+    const chosen = choosePythonFunction(process.functions, reference)
+    const { name, keywords: byKeyword, asksModels } = chosen
+    process.use({ use: name, byKeyword, asksModels, threads: concurrency ?? mostThreads, memoryMb })
+    return { process, chosen }
   } catch (error) {
     await process.close()
     throw error

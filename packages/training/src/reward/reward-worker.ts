@@ -1,7 +1,16 @@
 import { pathToFileURL } from 'node:url'
 import { parentPort, workerData } from 'node:worker_threads'
-import type { CommandResult, RewardInput, VerifyRequest } from '@aworld-train/core'
-import { chooseExport } from './choose-export.ts'
+import {
+  type CommandResult,
+  type ErrorCode,
+  orAborted,
+  type RewardInput,
+  type ScoringContext,
+  scoringContext,
+  TrainError,
+  type VerifyRequest,
+} from '@aworld-train/core'
+import { type ChosenExport, chooseExport } from './choose-export.ts'
 import { isDefinedReward } from './define-reward.ts'
 import { describe } from './reward-value.ts'
 import { type RewardInputKind, solutionText } from './solution-text.ts'
@@ -16,7 +25,24 @@ export interface RewardWorkerData {
 export interface RewardWorkerCall {
   readonly id: number
   readonly input: RewardInput
+  readonly endpoints: ScoringContext['endpoints']
+  readonly timeoutMs: number
 }
+
+/** The result of a call, by its id. */
+export type RewardWorkerAnswer = { readonly id: number } & (
+  | { readonly kind: 'value'; readonly value: unknown }
+  | { readonly kind: 'unsendable'; readonly description: string }
+  | {
+      readonly kind: 'threw'
+      readonly message: string
+      readonly stack: string | undefined
+      /** The error, if it is of the catalogue. */
+      readonly error: { readonly code: ErrorCode; readonly details: TrainError['details'] } | undefined
+    }
+  | { readonly kind: 'timeout' }
+  | { readonly kind: 'cancelled' }
+)
 
 /** The end of a verification, by the number that the worker gave it. */
 export interface RewardWorkerVerdict {
@@ -27,10 +53,8 @@ export interface RewardWorkerVerdict {
 export type RewardWorkerReply =
   | { readonly kind: 'ready'; readonly name: string; readonly rich: boolean }
   | { readonly kind: 'invalid-module'; readonly message: string }
-  | { readonly kind: 'verify'; readonly verification: number; readonly request: VerifyRequest }
-  | { readonly kind: 'value'; readonly id: number; readonly value: unknown }
-  | { readonly kind: 'unsendable'; readonly id: number; readonly description: string }
-  | { readonly kind: 'threw'; readonly id: number; readonly message: string; readonly stack: string | undefined }
+  | { readonly kind: 'verify'; readonly id: number; readonly verification: number; readonly request: VerifyRequest }
+  | RewardWorkerAnswer
 
 const port = parentPort!
 const { path, exportName, rewardInput } = workerData as RewardWorkerData
@@ -42,26 +66,48 @@ void serve()
 
 async function serve(): Promise<void> {
   try {
-    const { name, value } = chooseExport((await import(pathToFileURL(path).href)) as Record<string, unknown>, path, exportName)
-    const rich = isDefinedReward(value)
+    const chosen = chooseExport((await import(pathToFileURL(path).href)) as Record<string, unknown>, path, exportName)
     // `null` asks the thread to end.
-    port.on('message', async (call: RewardWorkerCall | RewardWorkerVerdict | null) => {
-      if (call === null) return port.close()
-      if ('verification' in call) return settle(call)
-      const { id, input } = call
-      try {
-        const result = rich
-          ? await value.score({ ...input, verify })
-          : await value(input.task.dataSource, solutionText(input.episode, rewardInput), input.answer.groundTruth, input.task.extraInfo)
-        send(id, result)
-      } catch (error) {
-        const { message, stack } = error instanceof Error ? error : { message: describe(error), stack: undefined }
-        reply({ kind: 'threw', id, message, stack })
-      }
+    port.on('message', (message: RewardWorkerCall | RewardWorkerVerdict | { readonly cancel: number } | null) => {
+      if (message === null) port.close()
+      else if ('verification' in message) settle(message)
+      else if ('cancel' in message) running.get(message.cancel)?.abort('cancelled')
+      else void answer(chosen, message)
     })
-    reply({ kind: 'ready', name, rich })
+    reply({ kind: 'ready', name: chosen.name, rich: isDefinedReward(chosen.value) })
   } catch (error) {
     reply({ kind: 'invalid-module', message: error instanceof Error ? error.message : describe(error) })
+  }
+}
+
+/** What ends each call that is under way, with `timeout` or `cancelled`. */
+const running = new Map<number, AbortController>()
+
+async function answer({ value }: ChosenExport, { id, input, endpoints, timeoutMs }: RewardWorkerCall): Promise<void> {
+  const over = new AbortController()
+  running.set(id, over)
+  const startedAt = performance.now()
+  const timer = setTimeout(() => over.abort('timeout'), timeoutMs)
+  const context = scoringContext(over.signal, endpoints)
+  const { task, episode, answer: key } = input
+  try {
+    const result = isDefinedReward(value)
+      ? value.score({ ...input, verify: (request) => verify(id, request) }, context)
+      : value(task.dataSource, solutionText(episode, rewardInput), key.groundTruth, task.extraInfo, context)
+    const settled = await orAborted(Promise.resolve(result), over.signal)
+    // A call that blocked the thread has kept its timer from ending it.
+    if (performance.now() - startedAt > timeoutMs) over.abort('timeout')
+    over.signal.throwIfAborted()
+    send(id, settled)
+  } catch (error) {
+    if (over.signal.aborted) return reply({ kind: over.signal.reason as 'timeout' | 'cancelled', id })
+    const { message, stack } = error instanceof Error ? error : { message: describe(error), stack: undefined }
+    const ours = error instanceof TrainError ? { code: error.code, details: error.details } : undefined
+    reply({ kind: 'threw', id, message, stack, error: ours })
+  } finally {
+    clearTimeout(timer)
+    running.delete(id)
+    over.abort('ended')
   }
 }
 
@@ -69,11 +115,11 @@ let nextVerification = 0
 const verifications = new Map<number, ReturnType<typeof Promise.withResolvers<CommandResult>>>()
 
 /** Has the thread that started this one verify files. */
-function verify(request: VerifyRequest): Promise<CommandResult> {
+function verify(id: number, request: VerifyRequest): Promise<CommandResult> {
   const verification = nextVerification++
   const pending = Promise.withResolvers<CommandResult>()
   verifications.set(verification, pending)
-  reply({ kind: 'verify', verification, request })
+  reply({ kind: 'verify', id, verification, request })
   return pending.promise
 }
 

@@ -162,7 +162,10 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
     createReward: async () =>
       reward === null || settings.reward.native
         ? null
-        : await createNamedReward(reward, settings.reward, { python: python.path, openVerifier: inputs.openVerifier }),
+        : await createNamedReward(reward, settings.reward, Object.keys(settings.models), {
+            python: python.path,
+            openVerifier: inputs.openVerifier,
+          }),
     ...start,
     python,
     planned,

@@ -66,7 +66,8 @@ export async function runPythonTraining(plan: PythonTrainingPlan, request: RunRe
     inputs: trainerInputHashes(plan),
     provenance,
   }
-  return await inTriedRun({ ...plan, rewardSource }, tried, (run, parts) => trainInDirectory(plan, parts, run, signal))
+  const frozenModels = Object.keys(plan.config.settings.models)
+  return await inTriedRun({ ...plan, rewardSource, frozenModels }, tried, (run, parts) => trainInDirectory(plan, parts, run, signal))
 }
 
 async function trainInDirectory(plan: PythonTrainingPlan, parts: RolloutParts, run: RunDirectory, signal: AbortSignal): Promise<RunReport> {
