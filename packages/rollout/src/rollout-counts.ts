@@ -1,4 +1,4 @@
-import { type Episode, episodeCost, type RunEvent, type StopReason, type Trajectory } from '@aworld-train/core'
+import { type Episode, episodeCost, type RunEvent, rewardCost, type StopReason, type Trajectory } from '@aworld-train/core'
 import type { RolloutCounts } from './rollout-options.ts'
 import type { AttemptResult } from './run-attempt.ts'
 
@@ -57,7 +57,7 @@ export function createRolloutTally(): RolloutTally {
 /** The event that reports the result of a rollout. */
 export function endEvent(episode: Episode): RunEvent {
   const { rollout, attempt, split, taskId, stopReason, error, timing, toolCalls, trajectories, reward } = episode
-  const cost = episodeCost(episode)
+  const cost = episodeCost(episode) + rewardCost(episode)
   return {
     type: 'rollout-end',
     at: Date.now(),

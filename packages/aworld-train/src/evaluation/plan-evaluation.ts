@@ -142,7 +142,7 @@ export async function planEvaluation(options: EvaluationOptions): Promise<Evalua
       model,
       reward: named,
       createEnvironment: () => createEnvironment({ baseDirectory: loaded.directory, ...settings.environment }),
-      createReward: async () => named && (await createNamedReward(named, settings.reward, { openVerifier })),
+      createReward: async () => named && (await createNamedReward(named, settings.reward, Object.keys(settings.models), { openVerifier })),
       launchers: { engines: launcherEngines, entry: workerEntry },
       budget: options.budget ?? null,
       maxFailed: options.maxFailed ?? 0.02,

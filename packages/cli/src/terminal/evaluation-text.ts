@@ -105,13 +105,14 @@ function failureLines({ failed, rollouts, failures }: EvaluationReport): Line[] 
   return [['failed', `${failed} of ${rollouts}: ${reasons.join('; ')}; once more: ${typedCommand(['eval', '--again', 'failed'])}`]]
 }
 
-function costText({ cost, usage, perRollout }: EvaluationReport): string {
+function costText({ cost, rewardCost, usage, perRollout }: EvaluationReport): string {
   const { promptTokens, completionTokens, cachedTokens } = usage
   const cached = promptTokens > 0 && cachedTokens > 0 ? `, ${Math.round((100 * cachedTokens) / promptTokens)} % of them cached` : ''
   const money = cost === null ? 'no price: ' : cost > 0 ? `$${rough(cost)}: ` : ''
   const { turns, toolCalls, seconds } = perRollout
   const each = `${turns.toFixed(1)} turns, ${toolCalls.toFixed(1)} tools, ${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s a rollout`
-  return `${money}${inThousands(promptTokens)} tokens in${cached}, ${inThousands(completionTokens)} out; ${each}`
+  const judges = rewardCost > 0 ? `; $${rough(rewardCost)} more for the reward` : ''
+  return `${money}${inThousands(promptTokens)} tokens in${cached}, ${inThousands(completionTokens)} out; ${each}${judges}`
 }
 
 const inThousands = (count: number) =>

@@ -84,7 +84,12 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
     const shown = state.label === 'train' ? [...notes, ...working, renderSparkline(rewards)] : notes
     terminal.draw(renderProgressBar({ ...state, notes: shown, now, columns: terminal.columns() }))
   }
-  const startBar = (label: string, total: number, unit: string, { done = 0, startedAt = Date.now(), from = 0, evaluated = null as Evaluated | null } = {}) => {
+  const startBar = (
+    label: string,
+    total: number,
+    unit: string,
+    { done = 0, startedAt = Date.now(), from = 0, evaluated = null as Evaluated | null } = {},
+  ) => {
     bar = { label, unit, done, total, startedAt, from, evaluated, notes: [] }
     drawnDone = done
     draw(true)

@@ -75,6 +75,8 @@ export const EvaluationReport = z.strictObject({
   byKind: z.record(z.string(), TaskMean.extend({ rollouts: z.int() })),
   /** US dollars for the calls of agents; `null` if a price is not known. */
   cost: z.number().nullable(),
+  /** US dollars for the calls of rewards to frozen models with a price. */
+  rewardCost: z.number(),
   /** Tokens of the calls of agents. */
   usage: Usage,
   /** Means over the rollouts with a result. */

@@ -36,7 +36,7 @@ export const routeSettings = ({
   malformedCalls,
 })
 
-/** Opens the gateway of the policies that are trained or evaluated; `stack` closes it. Throws CONFIG_INVALID for models that nobody serves. */
+/** Opens the gateway of the policies that are trained or evaluated, and of the models that are not; `stack` closes it. Throws CONFIG_INVALID for models that nobody serves. */
 export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {
   const { policies, models, directory, seed, calls, agents, onEvent, port, listener, registry } = options
   const frozen = toFrozenRoutes(models, directory)
@@ -45,7 +45,7 @@ export async function openPolicyGateway(stack: AsyncDisposableStack, options: Po
   return stack.adopt(
     await createGateway({
       models: { ...frozen, ...policies },
-      defaultModel: names[0]!,
+      defaultModel: names[0],
       // An agent of any framework asks for the model that it was written for; that name stands for the policy. With several models, names
       // must be right.
       aliases: Object.keys(frozen).length === 0 && names.length === 1 ? { '*': names[0]! } : {},

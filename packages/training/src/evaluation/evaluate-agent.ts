@@ -30,7 +30,8 @@ export interface EvaluationRequest extends RunRequest {
  */
 export async function evaluateAgent(plan: EvaluationPlan, request: EvaluationRequest): Promise<EvaluationWithResults> {
   const tried = { ...request, ...identityOf(plan) }
-  return await inTriedRun({ ...plan, rewardSource: plan.reward?.source ?? null, train: plan.dataset }, tried, (run, parts) =>
+  const frozenModels = Object.keys(plan.settings.models)
+  return await inTriedRun({ ...plan, rewardSource: plan.reward?.source ?? null, train: plan.dataset, frozenModels }, tried, (run, parts) =>
     evaluateInRun(plan, { ...request, parts }, run),
   )
 }

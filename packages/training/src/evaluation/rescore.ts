@@ -2,9 +2,10 @@ import { join } from 'node:path'
 import { displayPath, type Episode, type EvaluationWithResults, type RolloutRequest, TrainError } from '@aworld-train/core'
 import { rescoreEpisode, runInSlots } from '@aworld-train/rollout'
 import { readFiles, readRun } from '@aworld-train/store'
+import { openPolicyGateway } from '../agent-side/policy-gateway.ts'
 import { writeParquet } from '../dataset/write-parquet.ts'
 import { openRunAccounts } from '../directory/run-accounts.ts'
-import { inRunDirectory } from '../directory/run-directory.ts'
+import { inRunDirectory, type RunDirectory } from '../directory/run-directory.ts'
 import type { FinishedEvaluation } from './compare.ts'
 import { type EvaluationRequest, identityOf } from './evaluate-agent.ts'
 import type { EvaluationPlan } from './evaluation-plan.ts'
@@ -47,7 +48,13 @@ export async function rescoreEvaluation(plan: EvaluationPlan, { from, ...request
     emit({ type: 'evaluation-start', at: Date.now(), name: evaluationName, rollouts: requests.length })
     const earlier = opened.adopt(readRun(source), (each) => each.close())
     const counted = accounts.counted(store)
-    const scoring = { reward, answerKey, scoreUnfinished: plan.settings.reward.unfinished, requiresModelCall: false }
+    const scoring = {
+      reward,
+      answerKey,
+      scoreUnfinished: plan.settings.reward.unfinished,
+      requiresModelCall: false,
+      models: await openJudges(opened, plan, emit),
+    }
     const byKey = new Map(requests.map((each) => [each.key, each]))
     await runInSlots([...byKey.keys()], plan.settings.concurrency, async (key) => {
       signal.throwIfAborted()
@@ -67,6 +74,15 @@ export async function rescoreEvaluation(plan: EvaluationPlan, { from, ...request
   function answerKey(taskId: string) {
     return plan.dataset.answers.get(taskId) ?? { version: 1 as const, taskId, groundTruth: null }
   }
+}
+
+/** The frozen models of the plan behind a gateway, for rewards that ask them; `null` if there are none. */
+async function openJudges(stack: AsyncDisposableStack, { settings, agent, seed }: EvaluationPlan, onEvent: RunDirectory['emit']) {
+  const names = Object.keys(settings.models)
+  if (names.length === 0) return null
+  const { models, gateway: calls, reward } = settings
+  const gateway = await openPolicyGateway(stack, { policies: {}, models, directory: agent.directory, seed, calls, agents: [], onEvent })
+  return { gateway, names, maxCost: reward.maxCost }
 }
 
 function requireSameTask({ key, task }: RolloutRequest, { taskId }: Episode, source: string): void {

@@ -1,4 +1,4 @@
-import { type Episode, episodeCost, type RolloutRequest, type RolloutRunner, runAll } from '@aworld-train/core'
+import { type Episode, episodeCost, type RolloutRequest, type RolloutRunner, rewardCost, runAll } from '@aworld-train/core'
 
 export interface BudgetOptions {
   readonly runner: Pick<RolloutRunner, 'run'>
@@ -39,7 +39,7 @@ export async function runWithinBudget(requests: readonly RolloutRequest[], optio
       try {
         const episode = await runner.run(next.request, all)
         episodes[next.index] = episode
-        const cost = episodeCost(episode)
+        const cost = episodeCost(episode) + rewardCost(episode)
         spent += cost
         dearest = Math.max(dearest, cost)
         ended += 1

@@ -8,6 +8,7 @@ import {
   meanWithInterval,
   ownTurns,
   passRates,
+  rewardCost,
   type StopReason,
   stableStringify,
   type TaskMean,
@@ -52,6 +53,7 @@ export type EvaluationSummary = Pick<
   | 'mostFrequentAnswer'
   | 'byKind'
   | 'cost'
+  | 'rewardCost'
   | 'usage'
   | 'perRollout'
   | 'unseen'
@@ -125,6 +127,7 @@ export function summarizeRollouts(rollouts: readonly EvaluatedRollout[], options
       }),
     ),
     cost: hasPrice ? sumOf(turns.map(({ cost = 0 }) => cost)) : null,
+    rewardCost: sumOf(ended.map(rewardCost)),
     usage: sumUsage(turns.map(({ usage }) => usage)),
     perRollout: {
       turns: turns.length / Math.max(1, ended.length),
