@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { CompletionDelta } from '@aworld-train/chat'
-import { createEventReader, type Message, toTrainError } from '@aworld-train/core'
+import { createEventReader, type Message, preciseNow, TrainError, toTrainError } from '@aworld-train/core'
 import type { Redact } from '@aworld-train/http'
 import { type AnswerDecoder, fieldsOf, type ServerAnswer, textOf } from '../dialects/server-answer.ts'
 import { isStream } from '../pass-through/pass-on.ts'
@@ -11,6 +11,8 @@ import type { FrozenHandler } from './frozen-client.ts'
 import type { FrozenRequest } from './frozen-request.ts'
 
 export interface FrozenAnswerOptions {
+  /** The name of the model, for errors. */
+  readonly name: string
   readonly api: FrozenApi
   readonly request: FrozenRequest
   readonly redact: Redact
@@ -58,6 +60,7 @@ export class FrozenAnswer implements FrozenHandler {
   #answer: ServerAnswer | null = null
   #saidCharacters = 0
   #isNamed = false
+  #sentAt = preciseNow()
 
   constructor(options: FrozenAnswerOptions) {
     this.#options = options
@@ -65,6 +68,15 @@ export class FrozenAnswer implements FrozenHandler {
 
   get contentType(): string {
     return this.#contentType
+  }
+
+  /** When its request was sent last, in Unix milliseconds. */
+  get sentAt(): number {
+    return this.#sentAt
+  }
+
+  onSend(): void {
+    this.#sentAt = preciseNow()
   }
 
   /** Characters that a stream has sent, including reasoning and calls. */
@@ -102,7 +114,7 @@ export class FrozenAnswer implements FrozenHandler {
 
   /** Reads the whole answer once it has arrived. Throws FROZEN_MODEL_FAILED if it cannot be read. */
   read(): ServerAnswer {
-    const { redact, api, translated } = this.#options
+    const { name, redact, api, translated } = this.#options
     try {
       if (this.#failure) throw this.#failure
       const rest = redact(this.#rest + this.#text.decode())
@@ -121,8 +133,9 @@ export class FrozenAnswer implements FrozenHandler {
       }
       return this.#answer
     } catch (cause) {
-      const { message } = toTrainError(cause, 'FROZEN_MODEL_FAILED')
-      throw toTrainError(new Error(redact(message)), 'FROZEN_MODEL_FAILED')
+      const { code, message } = toTrainError(cause, 'FROZEN_MODEL_FAILED')
+      const what = code === 'FROZEN_MODEL_FAILED' ? message : `Model "${name}" gave no usable answer. ${message}`
+      throw new TrainError('FROZEN_MODEL_FAILED', redact(what))
     }
   }
 

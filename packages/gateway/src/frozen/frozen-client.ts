@@ -19,6 +19,8 @@ import { frozenApis } from './apis.ts'
 
 /** Receives an answer with a status below 300; others are errors. */
 export interface FrozenHandler {
+  /** The request is sent, for the first time or again. */
+  onSend(): void
   onHead(contentType: string): void
   /** Returning `false` makes the third party wait until `resume` is called. */
   onData(chunk: Buffer, resume: () => void): boolean
@@ -41,11 +43,15 @@ interface Outcome {
   readonly status: number
   readonly retryAfter: string | null
   readonly refusal: string | null
+  /** Where a redirection leads. */
+  readonly location: string | null
 }
 
 const maxErrorBytes = 64 * 1024
 
 function keyOf({ name, apiKey }: FrozenModel): string | undefined {
+  if (apiKey === '')
+    throw new TrainError('CONFIG_INVALID', `The key of model "${name}" is empty; give it one, or none where no key is needed.`)
   if (apiKey === undefined || typeof apiKey === 'string') return apiKey
   const key = process.env[apiKey.env]
   if (key) return key
@@ -81,6 +87,18 @@ const longPauseMs = 30_000
 /** Whether there is no credit left, for which no wait helps. OpenAI answers so, with 429 (platform.openai.com/docs/guides/error-codes). */
 const isOutOfCredit = ({ refusal }: Outcome) => refusal !== null && /"insufficient_quota"/.test(refusal)
 
+/** What to do about an answer that is none, as a sentence after it. */
+function remedyOf(outcome: Outcome, hasKey: boolean): string {
+  const { status, refusal, location } = outcome
+  const isJson = /^\s*\{/.test(refusal ?? '')
+  if (status < 400)
+    return location === null ? '' : ` It leads to ${location}; set its base URL to where that is, because the key is sent nowhere else.`
+  if (status === 401 || status === 403) return hasKey ? ' Check its key.' : ' It wants a key; give it one.'
+  if (status === 404)
+    return isJson ? " Check the model's name." : ' Check its base URL: it is the part before /chat/completions, /responses or /messages.'
+  return isOutOfCredit(outcome) ? ' Add credit to its account.' : ''
+}
+
 /** The status for the client. The client's mistakes and refusals because of load pass through; everything else is a bad gateway. */
 const shownStatus = (status: number) => (status === 400 || status === 413 || status === 422 || status === 429 ? status : 502)
 
@@ -96,6 +114,11 @@ async function openFrozenClient(
   // Replaying needs no key, because nothing is sent.
   const key = cassette?.mode === 'replay' ? undefined : keyOf(model)
   const redact = createRedact([key, ...secretsOf(modelHeaders)])
+  if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? ''))
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `The base URL of model "${name}" is ${JSON.stringify(baseUrl)}; it must be one of http:// or https://.`,
+    )
   const url = new URL(baseUrl)
   const { path, headers } = frozenApis[dialect]
   const target = `${url.pathname.replace(/\/$/, '')}${path}${url.search}`
@@ -124,20 +147,25 @@ async function openFrozenClient(
   async function attempt(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<Outcome> {
     let answered = false
     try {
+      handler.onSend()
       const answer = await pool.request({ method: 'POST', path: target, headers: allHeaders, body, signal })
       answered = true
       const { statusCode: status, headers: answerHeaders } = answer
       const header = (field: string) => [answerHeaders[field]].flat()[0]
       if (status >= 300) {
         const refusal = redact(await beginningOf(answer.body))
-        return { status, retryAfter: header('retry-after') ?? null, refusal }
+        return { status, retryAfter: header('retry-after') ?? null, refusal, location: header('location') ?? null }
+      }
+      if (/html/i.test(header('content-type') ?? '')) {
+        const page = (await beginningOf(answer.body)).replace(/\s+/g, ' ').slice(0, 200)
+        throw failed(`answered a web page: ${page} … Check its base URL: an API mostly ends with /v1.`)
       }
       handler.onHead(header('content-type') ?? '')
       for await (const chunk of answer.body) {
         const { promise, resolve } = Promise.withResolvers<void>()
         if (!handler.onData(chunk as Buffer, resolve)) await orAborted(promise, signal)
       }
-      return { status, retryAfter: null, refusal: null }
+      return { status, retryAfter: null, refusal: null, location: null }
     } catch (cause) {
       if (signal.aborted) throw signal.reason
       if (cause instanceof TrainError || (!answered && isUnsent(cause))) throw cause
@@ -157,9 +185,10 @@ async function openFrozenClient(
     if (refusal === null) return
     const tooLong = model.evaluated ? overflowOf(`model "${name}"`, { status, text: refusal }) : null
     if (tooLong) throw tooLong
-    const key = status === 401 || status === 403 ? ' Check its key.' : ''
-    const credit = isOutOfCredit(outcome) ? ' Add credit to its account.' : ''
-    throw failed(`answered ${status}: ${errorText(refusal)}${key}${credit}`, { status: shownStatus(status), upstreamStatus: status })
+    throw failed(`answered ${status}: ${errorText(refusal).replace(/\.?$/, '.')}${remedyOf(outcome, key !== undefined)}`, {
+      status: shownStatus(status),
+      upstreamStatus: status,
+    })
   }
 
   return {

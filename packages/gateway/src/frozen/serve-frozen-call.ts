@@ -101,6 +101,7 @@ async function send(served: ServedCall, model: FrozenModel, request: FrozenReque
   observed.admitted()
   const client = parts.frozen.get(model.name)
   const sink = new FrozenAnswer({
+    name: model.name,
     api: frozenApis[model.dialect],
     request,
     redact: client.redact,
@@ -112,7 +113,6 @@ async function send(served: ServedCall, model: FrozenModel, request: FrozenReque
   const { cassette } = client
   const { taskId, sample } = session.request
   const key = cassette ? requestKey({ taskId, sample, agent: agent.name, model: model.name }, request.json) : ''
-  const startedAt = preciseNow()
   const isReplay = cassette?.mode === 'replay'
   if (isReplay) await replay(cassette, key, model, sink)
   else
@@ -125,7 +125,7 @@ async function send(served: ServedCall, model: FrozenModel, request: FrozenReque
       })
   const answer = sink.read()
   if (!isReplay) await cassette?.add(key, { status: 200, contentType: sink.contentType, text: sink.text() })
-  return { end: () => sink.end(), record: () => record(served, model, { request, answer, startedAt }) }
+  return { end: () => sink.end(), record: () => record(served, model, { request, answer, startedAt: sink.sentAt }) }
 }
 
 /** Like `send`, for a model that is evaluated: the call takes one turn of the rollout. */

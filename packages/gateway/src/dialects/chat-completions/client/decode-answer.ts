@@ -1,6 +1,6 @@
 import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/core'
 import { type Fields, readArray, readObject } from '../../read-fields.ts'
-import { countOf, fieldsOf, readingAnswer, type ServerAnswer, textOf, toMessage } from '../../server-answer.ts'
+import { countOf, fieldsOf, invalidAnswer, readingAnswer, type ServerAnswer, textOf, toMessage } from '../../server-answer.ts'
 
 const finishReasons: ReadonlyMap<string, FinishReason['unified']> = new Map([
   ['stop', 'stop'],
@@ -54,6 +54,7 @@ function decodeMessage(fields: Fields): Message {
 export function decodeChatAnswer(json: string): ServerAnswer {
   return readingAnswer(() => {
     const body = readObject(JSON.parse(json), 'body')
+    if (body['error']) throw invalidAnswer(`is an error: ${textOf(fieldsOf(body['error'])['message']) ?? JSON.stringify(body['error'])}`)
     const choice = readObject(readArray(body['choices'], 'choices')[0], 'choices[0]')
     const message = decodeMessage(readObject(choice['message'], 'choices[0].message'))
     const logprobEntries = logprobEntriesOf(choice['logprobs'])
