@@ -1,4 +1,4 @@
-import type { RolloutTrace, RunClient } from '@aworld-train/core'
+import type { EvaluationView, RolloutTrace, RunClient } from '@aworld-train/core'
 import type { ExportedRows, ExportedRun, ExportedTraces } from './export-data.ts'
 import { toPage } from './matches-query.ts'
 import { vocabulariesOf } from './vocabularies.ts'
@@ -43,6 +43,7 @@ export function createEmbeddedClient(run: ExportedRun, readPart: ReadPart): RunC
       const texts = vocabulariesOf(trace.invocations, (policy, id) => vocabularies[policy]?.[id])
       return { row: rows[index]!, task: tasks[rows[index]!.taskId] ?? null, ...trace, vocabularies: texts } satisfies RolloutTrace
     },
+    evaluation: async () => (run.evaluation === null ? null : await part<EvaluationView>(run.evaluation)),
     async health(after) {
       const { samples, workers } = (await lists()).health
       return { samples: samples.filter(({ at }) => at > after), workers }

@@ -5,6 +5,8 @@ import type { Vocabularies } from './vocabularies.ts'
 export interface ExportedRun {
   readonly listing: RunListing
   readonly summary: RunSummary
+  /** Number of the part with the evaluation, if the run is one. */
+  readonly evaluation: number | null
   /** Number of the part with the rows. */
   readonly rows: number
 }

@@ -111,7 +111,10 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
   const carried = rows.map(({ key }) => partOf.get(key) ?? null)
   const lists: ExportedRows = { rows, tasks, samples, parts: carried, health: await client.health(0), vocabularies }
   parts.push(pack(lists))
-  const run = { listing: listRun(basename(path), path), summary, rows: parts.length - 1 }
+  const numberOfRows = parts.length - 1
+  const evaluation = await client.evaluation()
+  if (evaluation) parts.push(pack(evaluation))
+  const run = { listing: listRun(basename(path), path), summary, rows: numberOfRows, evaluation: evaluation && parts.length - 1 }
   return { run, rollouts: rows.length, whole: partOf.size, damaged }
 }
 

@@ -20,6 +20,7 @@ import { healthEveryMs, healthKeptMs, readRun } from '@aworld-train/store'
 import { readRunData } from '@aworld-train/training'
 import { parse } from 'yaml'
 import { type FollowedLog, followedLog } from './follow-events.ts'
+import { createEvaluationReader, type EvaluationReader } from './read-evaluation.ts'
 import { firstEvent, readJson, runStatus } from './run-status.ts'
 import { createTally } from './tally.ts'
 import { remedyOf, type TraceParts, toTrace } from './to-trace.ts'
@@ -29,6 +30,8 @@ import { readTokenTexts } from './token-texts.ts'
 export interface FolderClient extends RunClient {
   /** The events of `follow`, grouped as they were read. */
   readonly followPages: FollowedLog['follow']
+  /** The evaluation, to compare it with another one. */
+  readonly compared: EvaluationReader['compared']
   close(): void
 }
 
@@ -60,7 +63,8 @@ function askedBy(id: string, agent: string, trajectories: ReadonlyMap<string, re
 export async function openFolder(path: string): Promise<FolderClient> {
   const run = readRun(path)
   const settings = readSettings(path)
-  const { tasks, answers } = await readRunData(path)
+  const data = await readRunData(path)
+  const { tasks, answers } = data
   const summaries = new Map<string, TaskSummary>()
   const log = followedLog(path)
   const texts = readTokenTexts(path)
@@ -97,14 +101,19 @@ export async function openFolder(path: string): Promise<FolderClient> {
     const cached = summaries.get(row.taskId)
     if (cached) return cached
     const task = tasks.get(row.taskId) ?? run.rollout(row.key)?.request.task
-    const truth = answers.get(row.taskId)?.groundTruth
-    const summary = {
-      question: task ? questionOf(task) : row.taskId,
-      answer: truth === undefined || truth === null ? null : typeof truth === 'string' ? truth : JSON.stringify(truth),
-    }
+    const summary = task ? summaryOf(task) : { question: row.taskId, answer: answerOf(row.taskId) }
     summaries.set(row.taskId, summary)
     return summary
   }
+
+  const summaryOf = (task: TrainingTask): TaskSummary => ({ question: questionOf(task), answer: answerOf(task.id) })
+
+  function answerOf(taskId: string): string | null {
+    const truth = answers.get(taskId)?.groundTruth
+    return truth === undefined || truth === null ? null : typeof truth === 'string' ? truth : JSON.stringify(truth)
+  }
+
+  const evaluation = createEvaluationReader({ run, data, summaryOf })
 
   function recorded(key: string): TraceParts['trajectories'] {
     const requested = run.rollout(key)?.request.policy ?? ''
@@ -210,11 +219,13 @@ export async function openFolder(path: string): Promise<FolderClient> {
       const samples = run.samples({ rollout: key })
       return toTrace({ row, attempts: run.attempts(key), task: taskOf(row), episode, trajectories, samples, texts })
     },
+    evaluation: async () => evaluation.view(),
     health: async (after) => run.health(after),
     async *follow(after, signal) {
       for await (const events of log.follow(after, signal)) yield* events
     },
     followPages: log.follow,
+    compared: evaluation.compared,
     close: () => run.close(),
   }
 }

@@ -1,4 +1,4 @@
-import type { RolloutList, RolloutTrace, RunClient, RunHealth, RunListing, RunSummary, RunUpdate } from '@aworld-train/core'
+import type { EvaluationView, RolloutList, RolloutTrace, RunClient, RunHealth, RunListing, RunSummary, RunUpdate } from '@aworld-train/core'
 import { toSearch } from './rollout-address.ts'
 
 /** Runs behind a dashboard server. */
@@ -41,6 +41,7 @@ export function createHttpRuns(url: string, token: string, onConnection: (isTher
         summary: () => read<RunSummary>(`${base}/summary`),
         rollouts: (query) => read<RolloutList>(`${base}/rollouts?${toSearch(query)}`),
         rollout: (key) => read<RolloutTrace | null>(`${base}/rollout?${new URLSearchParams({ key })}`),
+        evaluation: () => read<EvaluationView | null>(`${base}/evaluation`),
         health: (after) => read<RunHealth>(`${base}/health?after=${after}`),
         async *follow(after, signal) {
           let next = after

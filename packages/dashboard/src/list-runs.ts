@@ -62,10 +62,12 @@ function fromRecord(path: string, kind: RunListing['kind']): Results {
     const steps = run.stepMetrics()
     const rewards = steps.flatMap(({ metrics }) => metrics['rewardMean'] ?? [])
     const rollouts = Object.values(run.statuses()).reduce((sum, count) => sum + count, 0)
+    // A failed rollout counts 0 in a training's evaluations, and in an evaluation of its own not at all.
     const evaluations = createEvaluationTallies()
     for (const split of Object.keys(run.splits()).filter((each) => each !== 'train'))
       for (const row of run.rolloutRows({ split, finishedAfter: 0, limit: mostEvaluated }).rows)
-        if (!isUnscored({ ...row, stopReason: row.stopReason ?? 'failed' })) evaluations.add({ ...row, reward: row.reward ?? 0 })
+        if (kind === 'evaluation' ? row.reward !== null : !isUnscored({ ...row, stopReason: row.stopReason ?? 'failed' }))
+          evaluations.add({ ...row, reward: row.reward ?? 0 })
     const { before, after } = comparedEvaluations(evaluations.summaries())
     const [first, last] = kind === 'evaluation' ? [null, before] : [before, after]
     return { steps: steps.length, rewards, rollouts, before: first?.reward ?? null, after: last?.reward ?? null }

@@ -108,6 +108,7 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
     if (what === 'summary') return send(response, 200, await run.summary())
     if (what === 'rollouts') return send(response, 200, await run.rollouts(fromSearch(searchParams)))
     if (what === 'rollout') return send(response, 200, await run.rollout(searchParams.get('key') ?? ''))
+    if (what === 'evaluation') return send(response, 200, await run.evaluation())
     if (what === 'health') return send(response, 200, await run.health(Number(searchParams.get('after')) || 0))
     if (what === 'events') {
       followed.set(response, paths.get(decodeName(id))!)

@@ -61,6 +61,13 @@ it('leaves a run that tells seed, sampling, counts, versions and events, and can
   expect((await readEvaluation(report.path)).rows).toEqual(results)
   expect(results.map(({ taskId, sample }) => `${taskId}${sample}`)).toEqual(['a0', 'a1', 'b0', 'b1'])
   expect(readFileSync(join(report.path, 'events.jsonl'), 'utf8')).toMatch(/"evaluation-start"[\s\S]*"rollout-end"[\s\S]*"evaluation-end"/)
+  const client = await openFolder(report.path)
+  const view = (await client.evaluation())!
+  client.close()
+  expect(report).toMatchObject({ ...view.numbers, comparison: view.comparison, times: { wallMs: view.wallMs } })
+  expect(view.tasks.flatMap(({ id, cells }) => cells.map(({ sample, reward, rollout }) => [id, sample, reward, rollout]))).toEqual(
+    results.map(({ taskId, sample, reward, rollout }) => [taskId, sample, reward, rollout]),
+  )
   const { tasks, answers } = await loadDataset(join(report.path, 'test_data.parquet'))
   expect(tasks.map(({ id }) => [id, answers.get(id)?.groundTruth])).toEqual([
     ['a', 'Au'],

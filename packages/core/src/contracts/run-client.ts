@@ -1,4 +1,5 @@
 import type { ErrorRecord, ToolCallRecord, Trajectory } from '../protocol/episode.ts'
+import type { EvaluationComparison, EvaluationReport } from '../protocol/evaluation-report.ts'
 import type { Message } from '../protocol/message.ts'
 import type { FailureCount } from '../protocol/report-parts.ts'
 import type { RunEvent } from '../protocol/run-event.ts'
@@ -18,6 +19,8 @@ export interface RunClient {
   rollouts(query: RolloutQuery): Promise<RolloutList>
   /** Every token of a rollout; `null` if there is none of this key, or an export does not carry it. */
   rollout(key: string): Promise<RolloutTrace | null>
+  /** A run that is an evaluation, as far as it is; `null` for any other. */
+  evaluation(): Promise<EvaluationView | null>
   /** Health of the process after the Unix millisecond `after`. About half an hour is kept, one sample every two seconds. */
   health(after: number): Promise<RunHealth>
   /** Events of the run after byte `after` of its log, and future ones, until `signal` aborts or the run has ended. */
@@ -64,6 +67,70 @@ export interface EvaluationSummary extends RewardMeasure {
   readonly byKind: Readonly<Record<string, RewardMeasure>>
   /** Unbiased estimate of the chance that one of k samples of a task is right, by k. */
   readonly passAtK: Readonly<Record<string, number>>
+}
+
+/** The numbers of an evaluation that follow from its rollouts. */
+export type EvaluationNumbers = Pick<
+  EvaluationReport,
+  | 'answeredAs'
+  | 'tasks'
+  | 'rollouts'
+  | 'failed'
+  | 'notStarted'
+  | 'unscored'
+  | 'failures'
+  | 'scored'
+  | 'reward'
+  | 'interval'
+  | 'bounds'
+  | 'passAtK'
+  | 'majority'
+  | 'mostFrequentAnswer'
+  | 'byKind'
+  | 'cost'
+  | 'rewardCost'
+  | 'usage'
+  | 'perRollout'
+  | 'unseen'
+>
+
+/** `failed`: the rollout says nothing about its agent. `unscored`: its reward abstained. `waiting`: it has not begun, or has to begin again. */
+export type CellOutcome = 'right' | 'partly' | 'wrong' | 'failed' | 'unscored' | 'running' | 'waiting'
+
+/** A rollout of an evaluation. */
+export interface EvaluationCell {
+  /** Key of the rollout, also of one that has not begun. */
+  readonly rollout: string
+  readonly sample: number
+  readonly outcome: CellOutcome
+  readonly reward: number | null
+  /** Code of its error, else its stop reason; `null` until it has ended. */
+  readonly reason: string | null
+  /** Names of the tools that it called. */
+  readonly tools: readonly string[]
+}
+
+/** A task of an evaluation with its rollouts, in the order of their samples. */
+export interface EvaluationTask extends TaskSummary {
+  readonly id: string
+  /** Equal tasks of two evaluations have equal hashes. */
+  readonly hash: string
+  readonly kind: string
+  /** Mean reward of the rollouts that have one; `null` if none has. */
+  readonly mean: number | null
+  readonly cells: readonly EvaluationCell[]
+}
+
+/** An evaluation, live or ended. */
+export interface EvaluationView {
+  /** Those of its report. While it runs, rollouts that have not ended count as not started. */
+  readonly numbers: EvaluationNumbers
+  /** In the order of the dataset. */
+  readonly tasks: readonly EvaluationTask[]
+  /** The evaluation that its report is compared with; `null` if there is none. */
+  readonly comparison: EvaluationComparison | null
+  /** Milliseconds; `null` until it has ended. */
+  readonly wallMs: number | null
 }
 
 /** A training step, counted from its rollouts; `metrics` are the trainer's. */

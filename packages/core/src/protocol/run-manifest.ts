@@ -33,3 +33,15 @@ const Sandboxes = z
 export function desktopUrlOf({ provenance }: RunManifest): string | null {
   return Sandboxes.parse(provenance['sandboxes']).find(({ desktopUrl }) => desktopUrl !== null)?.desktopUrl ?? null
 }
+
+const EvaluationFacts = z.object({
+  samplesPerTask: z.int().min(1),
+  /** Column that names a task's kind; `null` takes the data source. */
+  kindKey: z.string().nullable(),
+  /** Whether what the calls of agents cost is known. */
+  hasPrice: z.boolean(),
+})
+
+/** Facts that an evaluation notes before it starts; `null` for any other run. */
+export const evaluationFactsOf = ({ provenance }: RunManifest): z.infer<typeof EvaluationFacts> | null =>
+  EvaluationFacts.safeParse(provenance['evaluation']).data ?? null

@@ -5,7 +5,15 @@ import { untrainedEpisode } from './untrained-episode.ts'
 /** The end of a rollout. `stopReason` replaces the code of one that has no error. */
 export type EndedRollout = Pick<Episode, 'rollout' | 'reward' | 'stopReason' | 'error'> & { readonly turns: number }
 
-export const toEndedRollout = ({ rollout, reward, stopReason, error, trajectories }: Episode): EndedRollout => ({
+export const toEndedRollout = ({
+  rollout,
+  reward,
+  stopReason,
+  error,
+  trajectories,
+}: Pick<Episode, 'rollout' | 'reward' | 'stopReason' | 'error'> & {
+  readonly trajectories: readonly { readonly turns: readonly unknown[] }[]
+}): EndedRollout => ({
   rollout,
   reward,
   stopReason,

@@ -42,7 +42,17 @@ export const identityOf = (plan: EvaluationPlan) => ({
   name: plan.name,
   configurationHash: evaluationHash(plan),
   inputs: evaluationInputs(plan),
-  provenance: { seed: plan.seed, agent: plan.agent.module, tasks: plan.dataset.tasks.length, command: plan.command },
+  provenance: {
+    seed: plan.seed,
+    agent: plan.agent.module,
+    tasks: plan.dataset.tasks.length,
+    evaluation: {
+      samplesPerTask: plan.samplesPerTask,
+      kindKey: plan.settings.evaluation.kindKey,
+      hasPrice: plan.model.hasPrice,
+    },
+    command: plan.command,
+  },
 })
 
 interface PartsRequest extends EvaluationRequest {

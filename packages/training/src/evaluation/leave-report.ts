@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { type Episode, type EvaluationReport, type EvaluationWithResults, type RolloutRequest, TrainError } from '@aworld-train/core'
 import { writeJsonAtomically } from '@aworld-train/store'
+import { kindOf } from '../dataset/task-column.ts'
 import type { RunAccounts } from '../directory/run-accounts.ts'
 import type { RunDirectory } from '../directory/run-directory.ts'
 import { runVersions } from '../directory/run-files.ts'
@@ -8,7 +9,7 @@ import { evaluationRequests, requireResults } from '../loop/evaluate.ts'
 import { compareEvaluations, type FinishedEvaluation } from './compare.ts'
 import { type EvaluationPlan, evaluationInputs, type OpenedModel } from './evaluation-plan.ts'
 import { writeResults } from './results.ts'
-import { type EvaluatedRollout, summarizeRollouts, toRow } from './summarize.ts'
+import { type EvaluationRollout, summarizeRollouts, toRow } from './summarize.ts'
 
 /** The name of the evaluation within its run, which is part of the key of each rollout. */
 export const evaluationName = 'eval'
@@ -48,9 +49,15 @@ export async function leaveReport(
 ): Promise<EvaluationWithResults> {
   const { settings, dataset, seed, sampling, samplesPerTask } = plan
   const rollouts = requests.map(
-    ({ task, key, sample }, index): EvaluatedRollout => ({ task, rollout: key, sample, episode: episodes[index]! }),
+    ({ task, key, sample }, index): EvaluationRollout => ({
+      task,
+      kind: kindOf(task, settings.evaluation.kindKey),
+      rollout: key,
+      sample,
+      episode: episodes[index]!,
+    }),
   )
-  const options = { kindKey: settings.evaluation.kindKey, answers: dataset.answers, hasPrice: plan.model.hasPrice }
+  const options = { answers: dataset.answers, hasPrice: plan.model.hasPrice }
   const summary = summarizeRollouts(rollouts, options)
   const results = rollouts.map((each) => toRow(each, options))
   const { calls, tokenReport, wallMs } = await accounts.finish()

@@ -2,7 +2,7 @@ import {
   type AnswerKey,
   countFailures,
   type Episode,
-  type EvaluationReport,
+  type EvaluationNumbers,
   type EvaluationRow,
   episodeCost,
   meanWithInterval,
@@ -13,67 +13,53 @@ import {
   stableStringify,
   type TaskMean,
   type TrainingTask,
+  type Turn,
   toEndedRollout,
   type Usage,
 } from '@aworld-train/core'
-import { kindOf } from '../dataset/task-column.ts'
+
+/** The parts of an episode that an evaluation counts. */
+export interface EvaluatedEpisode
+  extends Pick<Episode, 'rollout' | 'attempt' | 'answer' | 'reward' | 'scores' | 'stopReason' | 'error' | 'timing'> {
+  readonly trajectories: readonly { readonly turns: readonly Pick<Turn, 'attempt' | 'cost' | 'usage' | 'responseModel'>[] }[]
+  readonly toolCalls: readonly { readonly name: string }[]
+  readonly rewardTrajectories?: readonly { readonly turns: readonly Pick<Turn, 'cost'>[] }[] | undefined
+}
 
 /** A rollout of an evaluation; `null` is one that was not started. */
-export interface EvaluatedRollout {
-  readonly task: TrainingTask
+export interface EvaluationRollout {
+  readonly task: Pick<TrainingTask, 'id' | 'hash'>
+  /** Kind of the task. */
+  readonly kind: string
   readonly rollout: string
   readonly sample: number
-  readonly episode: Episode | null
+  readonly episode: EvaluatedEpisode | null
 }
 
 export interface SummaryOptions {
-  /** Column that names a task's kind; `null` takes the data source. */
-  readonly kindKey: string | null
   readonly answers: ReadonlyMap<string, AnswerKey>
   /** Whether the cost of agents' calls is known where they cost anything. */
   readonly hasPrice: boolean
 }
 
-/** The numbers of a report that follow from its rollouts. */
-export type EvaluationSummary = Pick<
-  EvaluationReport,
-  | 'answeredAs'
-  | 'tasks'
-  | 'rollouts'
-  | 'failed'
-  | 'notStarted'
-  | 'unscored'
-  | 'failures'
-  | 'scored'
-  | 'reward'
-  | 'interval'
-  | 'bounds'
-  | 'passAtK'
-  | 'majority'
-  | 'mostFrequentAnswer'
-  | 'byKind'
-  | 'cost'
-  | 'rewardCost'
-  | 'usage'
-  | 'perRollout'
-  | 'unseen'
->
-
 /** Ends that say nothing about the agent. */
 const withoutOutcome: ReadonlySet<StopReason> = new Set(['failed', 'no-model-call', 'cancelled', 'time-limit'])
 
 /** Whether a rollout says nothing about its agent: it failed, or its prompt left the model no room for a turn. */
-export const hasFailed = (episode: Episode): boolean =>
+export const hasFailed = (episode: EvaluatedEpisode): boolean =>
   episode.reward === null &&
   (withoutOutcome.has(episode.stopReason) || (episode.stopReason !== 'completed' && turnsOf(episode).length === 0))
 
 /** The row of a rollout in `results.jsonl`. */
-export function toRow({ task, rollout, sample, episode }: EvaluatedRollout, { kindKey, hasPrice }: SummaryOptions): EvaluationRow {
+export function toRow(
+  { task, kind, rollout, sample, episode }: EvaluationRollout,
+  { hasPrice }: Pick<SummaryOptions, 'hasPrice'>,
+): EvaluationRow {
   const turns = turnsOf(episode)
   return {
     taskId: task.id,
     taskHash: task.hash,
-    kind: kindOf(task, kindKey),
+    kind,
     sample,
     rollout,
     answer: episode?.answer ?? null,
@@ -92,8 +78,8 @@ export function toRow({ task, rollout, sample, episode }: EvaluatedRollout, { ki
  * Summarizes an evaluation. Means are over tasks, each with the mean of its rollouts that have a reward: a rollout that failed, was not
  * started, or whose reward abstained is in none of them. `bounds` says what the failed ones could change.
  */
-export function summarizeRollouts(rollouts: readonly EvaluatedRollout[], options: SummaryOptions): EvaluationSummary {
-  const { kindKey, answers, hasPrice } = options
+export function summarizeRollouts(rollouts: readonly EvaluationRollout[], options: SummaryOptions): EvaluationNumbers {
+  const { answers, hasPrice } = options
   const byTask = [...Map.groupBy(rollouts, ({ task }) => task.id).values()]
   const ended = rollouts.flatMap(({ episode }) => (episode ? [episode] : []))
   const failed = ended.filter(hasFailed)
@@ -102,7 +88,7 @@ export function summarizeRollouts(rollouts: readonly EvaluatedRollout[], options
   const rewards = byTask.map(rewardsOf)
   const isScored = scored.length > 0
   const overall = toTaskMean(meansOf(rewards))
-  const kinds = [...Map.groupBy(byTask, ([first]) => kindOf(first!.task, kindKey))]
+  const kinds = [...Map.groupBy(byTask, ([first]) => first!.kind)]
   const turns = ended.flatMap(turnsOf)
   return {
     answeredAs: mostFrequentFirst(turns.flatMap(({ responseModel }) => responseModel ?? [])),
@@ -138,12 +124,12 @@ export function summarizeRollouts(rollouts: readonly EvaluatedRollout[], options
   }
 }
 
-const turnsOf = (episode: Episode | null) => (episode ? ownTurns(episode) : [])
+const turnsOf = (episode: EvaluatedEpisode | null) => (episode ? ownTurns(episode) : [])
 
 const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
 const meanOf = (values: readonly number[]) => sumOf(values) / values.length
 const meansOf = (tasks: readonly (readonly number[])[]) => tasks.filter(({ length }) => length > 0).map(meanOf)
-const rewardsOf = (task: readonly EvaluatedRollout[]) => task.flatMap(({ episode }) => episode?.reward ?? [])
+const rewardsOf = (task: readonly EvaluationRollout[]) => task.flatMap(({ episode }) => episode?.reward ?? [])
 
 export function toTaskMean(values: readonly number[]): TaskMean {
   const { mean, interval } = meanWithInterval(values)
@@ -151,7 +137,7 @@ export function toTaskMean(values: readonly number[]): TaskMean {
 }
 
 /** The mean if each rollout without an outcome had the least reward, and if it had the greatest: 0 and 1, or what was seen beyond them. */
-function boundsOf(tasks: readonly (readonly EvaluatedRollout[])[]): [number, number] {
+function boundsOf(tasks: readonly (readonly EvaluationRollout[])[]): [number, number] {
   const seen = tasks.flatMap(rewardsOf)
   const least = seen.reduce((a, b) => Math.min(a, b), 0)
   const greatest = seen.reduce((a, b) => Math.max(a, b), 1)
@@ -168,7 +154,7 @@ function boundsOf(tasks: readonly (readonly EvaluatedRollout[])[]): [number, num
  * Mean reward of a task's most frequent answer; several that are equally frequent have their mean. None for a task without an answer that
  * was scored.
  */
-function majorityOf(task: readonly EvaluatedRollout[]): number[] {
+function majorityOf(task: readonly EvaluationRollout[]): number[] {
   const votes = Map.groupBy(
     task.flatMap(({ episode }) =>
       episode?.reward == null || episode.answer === null ? [] : [{ answer: episode.answer, reward: episode.reward }],
