@@ -25,6 +25,7 @@ interface Provider extends AsyncDisposable {
 async function startProvider(answer: (question: string, time: number) => string | number): Promise<Provider> {
   const asked: string[] = []
   const server = createServer(async (request, response) => {
+    if (request.url?.endsWith('/models')) return void response.writeHead(404).end()
     let body = ''
     for await (const chunk of request) body += chunk
     const { model, messages } = JSON.parse(body) as { model: string; messages: { content: string }[] }
@@ -247,7 +248,9 @@ it.each([
   ['no model', { model: undefined }, /no model to evaluate/],
   ['a provider without a name', { model: 'openai:' }, /names no model/],
 ])('refuses %s', async (_what, options, message) => {
-  await expect(evaluate({ url: 'http://127.0.0.1:9/v1' }, options)).rejects.toThrow(message)
+  await using provider = await startProvider(() => 'x')
+  await expect(evaluate(provider, options)).rejects.toThrow(message)
+  expect(provider.asked).toEqual([])
   expect(existsSync(join(folder, 'runs')) ? readdirSync(join(folder, 'runs')) : []).toEqual([])
 })
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { didYouMean, TrainError } from '@aworld-train/core'
+import { probeModelServer } from '@aworld-train/engines/remote'
 import { FrozenModelSettings } from '@aworld-train/training'
 import { type FoundWeights, findWeights } from './find-weights.ts'
 import { noModelName } from './planned-models.ts'
@@ -56,8 +57,7 @@ export interface ModelFormOptions {
   readonly models: Readonly<Record<string, FrozenModelSettings>>
   readonly baseDirectory: string
   readonly flags: ModelFlags
-  /** Asks a server which models it has; used where an address names none. */
-  readonly listModels: (baseUrl: string, apiKeyEnv: string | undefined) => Promise<readonly string[]>
+  readonly signal: AbortSignal
 }
 
 /** Reads what `--model` says. Throws CONFIG_INVALID for what is none of the forms, and MODULE_INVALID for a folder without weights. */
@@ -83,23 +83,42 @@ export async function readModelForm(text: string, options: ModelFormOptions): Pr
   throw new TrainError('CONFIG_INVALID', `--model ${text} is no model: there is no ${folder}.${didYouMean(text, names)} Give ${forms}.`)
 }
 
-async function atAddress(text: string, { flags, listModels }: ModelFormOptions): Promise<ModelForm> {
+/**
+ * The model at an address, which is asked what it serves unless recorded answers stand for it. A server that lists one model alone need not
+ * be told its name. Throws CONFIG_INVALID for a name that the server does not have, and as `probeModelServer`.
+ */
+async function atAddress(text: string, { flags, signal }: ModelFormOptions): Promise<ModelForm> {
   const hash = text.indexOf('#')
-  const baseUrl = (hash < 0 ? text : text.slice(0, hash)).replace(/\/+$/, '')
-  const named = hash < 0 ? '' : text.slice(hash + 1)
-  if (!URL.canParse(baseUrl))
+  const address = (hash < 0 ? text : text.slice(0, hash)).replace(/\/+$/, '')
+  const model = hash < 0 ? '' : text.slice(hash + 1)
+  if (!URL.canParse(address))
     throw new TrainError('CONFIG_INVALID', `--model ${text} is no address; write for example http://localhost:8000/v1#NAME.`)
-  if (named !== '') return frozen(named, { baseUrl, model: named, ...settingsOf(flags) })
-  const names = await listModels(baseUrl, flags.apiKeyEnv)
-  if (names.length === 1) return frozen(names[0]!, { baseUrl, model: names[0]!, ...settingsOf(flags) })
+  const settings = settingsOf(flags)
+  if (settings.mode === 'replay' && model !== '') return frozen(model, { baseUrl: address, model, ...settings })
+  const apiKey = flags.apiKeyEnv === undefined ? undefined : process.env[flags.apiKeyEnv]
+  if (apiKey === '' || (apiKey === undefined && flags.apiKeyEnv !== undefined))
+    throw new TrainError('CONFIG_INVALID', `The key of ${address} is to be had from ${flags.apiKeyEnv}, which is not set; set it.`)
+  const { baseUrl, server, models, hasModel } = await probeModelServer(address, { model, apiKey, signal })
+  const names = (models ?? []).map(({ name }) => name)
   const list =
-    names.length === 0
+    models === null
       ? 'lists none'
-      : `has ${names
-          .slice(0, 10)
-          .map((name) => `"${name}"`)
-          .join(', ')}`
-  throw new TrainError('CONFIG_INVALID', `--model ${text} names no model, and the server ${list}; write ${baseUrl}#NAME.`)
+      : `has ${
+          names.length === 0
+            ? 'none'
+            : names
+                .slice(0, 10)
+                .map((name) => `"${name}"`)
+                .join(', ')
+        }`
+  if (model === '') {
+    if (names.length === 1) return frozen(names[0]!, { baseUrl, model: names[0]!, ...settings })
+    throw new TrainError('CONFIG_INVALID', `--model ${text} names no model, and the server ${list}; write ${baseUrl}#NAME.`)
+  }
+  // Providers serve names that they do not list.
+  if (hasModel === false && server !== null)
+    throw new TrainError('CONFIG_INVALID', `${server} at ${baseUrl} ${list}, and not "${model}".${didYouMean(model, names)}`)
+  return frozen(model, { baseUrl, model, ...settings })
 }
 
 const frozen = (name: string, settings: object): ModelForm => ({ kind: 'frozen', name, settings: FrozenModelSettings.parse(settings) })

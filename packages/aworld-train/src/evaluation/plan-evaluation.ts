@@ -67,7 +67,7 @@ export interface EvaluationOptions extends ModelFlags {
 }
 
 /** Runs every check. CONFIG_INVALID names all problems at once. Writes nothing. */
-export async function planEvaluation(options: EvaluationOptions): Promise<EvaluationPlan> {
+export async function planEvaluation(options: EvaluationOptions, signal: AbortSignal): Promise<EvaluationPlan> {
   const baseDirectory = resolve(options.baseDirectory ?? '.')
   const { config } = options
   const configDirectory = typeof config === 'string' ? dirname(resolve(baseDirectory, config)) : baseDirectory
@@ -76,7 +76,7 @@ export async function planEvaluation(options: EvaluationOptions): Promise<Evalua
   const { attempt } = problems
 
   const agent = await attempt(() => loadAgent(options.agent, baseDirectory))
-  const form = await attempt(() => formOf(options, source, baseDirectory))
+  const form = await attempt(() => formOf(options, source, { baseDirectory, signal }))
   const atTinker = form?.kind === 'weights' ? form.weights.atTinker : (options.atTinker ?? false)
   const kind = atTinker ? tinkerPolicy : localPolicy
   const readOptions = { translator: verlKeys, extension: kind.extension, others: trainerSections }
@@ -164,10 +164,14 @@ export const evaluationSampling = ({ evaluation: { temperature, topP, topK }, sa
 })
 
 /** What `--model` names; `null` without it. */
-async function formOf(options: EvaluationOptions, config: string | object | undefined, baseDirectory: string): Promise<ModelForm | null> {
+async function formOf(
+  options: EvaluationOptions,
+  config: string | object | undefined,
+  place: { readonly baseDirectory: string; readonly signal: AbortSignal },
+): Promise<ModelForm | null> {
   if (options.model === undefined) return null
   const { models } = readLocalConfig(config, { translator: verlKeys, others: trainerSections }).config
-  return await readModelForm(options.model, { models, baseDirectory, flags: options, listModels: async () => [] })
+  return await readModelForm(options.model, { models, flags: options, ...place })
 }
 
 function withFlags(config: LocalConfig, { samples, seed, kindKey, concurrency }: EvaluationOptions): LocalConfig {

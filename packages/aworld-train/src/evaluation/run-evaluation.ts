@@ -35,7 +35,7 @@ export async function runEvaluation(
   signal: AbortSignal = new AbortController().signal,
 ): Promise<EvaluationWithResults> {
   const { runPath = 'runs', fresh, resume, onEvent = toStandardError, compare, againFailed } = options
-  const plan = await planEvaluation(options)
+  const plan = await planEvaluation(options, signal)
   const against = compare === undefined ? undefined : await toCompareWith(compare, plan, runPath)
   return await unwrapped(() => evaluateAgent(plan, { runPath, signal, options: { fresh, resume, onEvent }, against, againFailed }))
 }
@@ -51,7 +51,7 @@ export async function rescoreRun(
   signal: AbortSignal = new AbortController().signal,
 ): Promise<EvaluationWithResults> {
   const { runPath = 'runs', fresh, onEvent = toStandardError } = options
-  const plan = await planEvaluation(options)
+  const plan = await planEvaluation(options, signal)
   const from = await readEvaluation(resolve(options.from))
   return await unwrapped(() => rescoreEvaluation(plan, { runPath, signal, options: { fresh, onEvent }, from }))
 }
