@@ -1,11 +1,12 @@
 // @module-tag quick
 import { LeaseCopyAnswer } from '@aworld-train/core'
 import { openSandbox } from '@aworld-train/tools/sandbox'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { describeCopies } from '../../packages/tools/src/testing/describe-copies.ts'
 import { callTool, connectClient, openLease, openTestServer, request } from '../../packages/tools/src/testing/open-test-server.ts'
-import { sleepersOf, sleepTime } from './processes.ts'
+import { commandsBelowUs, sleepersOf, sleepTime, statusesOf } from './processes.ts'
 
+const signal = new AbortController().signal
 const openJailed = () => openSandbox({ tier: 'bubblewrap' })
 
 describeCopies('bubblewrap', openJailed)
@@ -79,4 +80,41 @@ test('a workspace with a file that cannot be read, or without room for the state
     await server.close()
     await sandbox.close()
   }
+})
+
+test('a copy keeps holes, leaves sockets out, and follows no link', async () => {
+  const sandbox = await openJailed()
+  try {
+    const [from, to] = await Promise.all([sandbox.workspace({}, signal), sandbox.workspace({}, signal)])
+    const make = 'truncate -s 1T holes; ln -s /etc/passwd file; ln -s / folder; python3 -c "$0" || true; echo 1 > one; ln one two'
+    const python = 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
+    const profile = 'graphical'
+    expect(await (await from.program({ command: ['bash', '-c', make, python], profile }, signal)).ended).toBe(0)
+    await to.unpack((input) => from.pack(input, signal), signal)
+    const look = 'stat -c "%n %s %b" holes; readlink file folder; ls; [ one -ef two ] && cat two'
+    const { output } = await to.run({ command: ['bash', '-c', look], timeoutMs: 60_000 }, signal)
+    expect(output).toBe(`holes ${2 ** 40} 0\n/etc/passwd\n/\nfile\nfolder\nholes\none\ntwo\n1\n`)
+  } finally {
+    await sandbox.close()
+  }
+})
+
+test('what copies has no rights, ends with either workspace and with its signal, and leaves no process', async () => {
+  const sandbox = await openJailed()
+  try {
+    const [from, to, other] = await Promise.all([1, 2, 3].map(() => sandbox.workspace({}, signal)))
+    const abort = new AbortController()
+    const waiting = Promise.withResolvers<void>()
+    const copies = Promise.allSettled([to!.unpack(() => waiting.promise, signal), other!.unpack(() => waiting.promise, abort.signal)])
+    const tars = await vi.waitUntil(() => statusesOf('tar').length === 2 && statusesOf('tar'), { timeout: 20_000 })
+    for (const status of tars) expect(status).toMatch(/^CapPrm:\s+0+$.*^CapEff:\s+0+$.*^CapBnd:\s+0+$.*^NoNewPrivs:\s+1$/ms)
+    await to!.close()
+    abort.abort(new Error('enough'))
+    expect(await copies).toMatchObject([{ reason: { message: 'The workspace is closed.' } }, { reason: { message: 'enough' } }])
+    await from!.close()
+    await expect(other!.unpack((input) => from!.pack(input, signal), signal)).rejects.toThrow('The workspace is closed.')
+  } finally {
+    await sandbox.close()
+  }
+  await vi.waitUntil(() => commandsBelowUs(/^(nsenter|setpriv|tar) /).length === 0, { timeout: 20_000 })
 })

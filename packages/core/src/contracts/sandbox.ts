@@ -72,11 +72,12 @@ export interface Workspace {
    */
   collect(patterns: readonly string[], signal: AbortSignal): Promise<readonly WorkspaceFile[]>
   /**
-   * Hands over all its files, with modes and links, in a form that `unpack` of another workspace of the sandbox takes. All else that runs in
-   * the workspace is paused meanwhile.
+   * Writes all its files, with modes and links, to the input of `unpack` of another workspace of the sandbox. All else that runs in the
+   * workspace is paused meanwhile.
    */
-  pack(take: (chunks: AsyncIterable<Uint8Array>) => Promise<void>, signal: AbortSignal): Promise<void>
-  unpack(chunks: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
+  pack(output: Writable, signal: AbortSignal): Promise<void>
+  /** Makes the files that `fill` packs into its argument. */
+  unpack(fill: (input: Writable) => Promise<void>, signal: AbortSignal): Promise<void>
   /** Ends its processes, removes its files, and resolves when both are gone. */
   close(): Promise<void>
 }

@@ -34,7 +34,7 @@ export async function copyLease(source: Lease, target: Lease, tier: SandboxTier)
       if ((await execute(shell, saveScript(path), signal, source)) !== 0)
         throw new ToolError('The state of a shell could not be kept; the workspace may be full. Remove files first.')
     }
-    await from.pack((chunks) => to.unpack(chunks, signal), signal)
+    await to.unpack((input) => from.pack(input, signal), signal)
   } finally {
     for (const [session, path] of states) await execute(shells.get(session)!, `command rm -f ${path}`, signal, source).catch(() => {})
   }

@@ -1,5 +1,6 @@
 import { posix } from 'node:path'
-import { Readable } from 'node:stream'
+import { PassThrough } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { deserialize, serialize } from 'node:v8'
 import {
   type CommandResult,
@@ -131,13 +132,15 @@ function memoryWorkspace(options: WorkspaceOptions, onClose: () => void): Memory
         bytes: files.get(place(path))!,
       }))
     },
-    async pack(take) {
+    async pack(output) {
       check()
-      await take(Readable.from([serialize([...files])]))
+      output.end(serialize([...files]))
     },
-    async unpack(chunks) {
+    async unpack(fill) {
       check()
-      for (const [path, bytes] of deserialize(Buffer.concat(await Array.fromAsync(chunks)))) files.set(path, Buffer.from(bytes))
+      const input = new PassThrough()
+      const [packed] = await Promise.all([buffer(input), fill(input)])
+      for (const [path, bytes] of deserialize(packed)) files.set(path, Buffer.from(bytes))
     },
     async close() {
       if (!closed) onClose()

@@ -20,11 +20,6 @@ const listScript = `find /workspace -mindepth 1 -printf '%y %m %s %P\\0' 2>/dev/
 /** Archives the files whose paths are on standard input, each ended by NUL. A file of several names is archived under each. */
 const packScript = 'exec tar -c -C /workspace --format=pax --hard-dereference --no-recursion --no-unquote --null --verbatim-files-from -T -'
 
-/** Archives everything that commands of the workspace may have written. Sockets are left out. */
-export const packAllScript = 'exec tar -c -C / --format=pax workspace tmp'
-/** Writes such an archive from standard input. */
-export const unpackAllScript = '{ exec tar -x -p -C /; }'
-
 /** Reads the files that fit a pattern. Nothing else may run in the workspace meanwhile. Rejects with FILES_REFUSED. */
 export async function collectFiles(patterns: readonly string[], run: RunScript): Promise<readonly WorkspaceFile[]> {
   const list = await output(run, listScript, '', maxListBytes)

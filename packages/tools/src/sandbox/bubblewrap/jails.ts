@@ -29,7 +29,6 @@ export interface Jails {
   hasBackground(): boolean
   /** Resolves to the first process in each jail that was opened. */
   firstProcesses(): Promise<readonly number[]>
-  kill(): void
   /** Resolves when all have ended. */
   ended(): Promise<void>
 }
@@ -46,12 +45,15 @@ export function createJails(room: Room, firstJail: Promise<Jail>, parts: JailPar
       const jail = await start
       running.add(jail)
       jail.ended.then(() => running.delete(jail))
-      if (state.isOver()) void jail.kill()
+      if (state.signal.aborted) void jail.kill()
       return jail
     } finally {
       starting.delete(start)
     }
   }
+  state.signal.addEventListener('abort', () => {
+    for (const jail of running) void jail.kill()
+  })
   /** Jail of the first program, which is started in advance. */
   let first: Promise<Jail | undefined> | undefined = track(firstJail).catch(() => undefined)
 
@@ -86,9 +88,6 @@ export function createJails(room: Room, firstJail: Promise<Jail>, parts: JailPar
       await Promise.all(jails.map((jail) => jail.stands))
       // What holds a jail is left alone: nsenter(1) stops itself when its child stops.
       return jails.flatMap((jail) => jail.firstProcess() ?? [])
-    },
-    kill() {
-      for (const jail of running) void jail.kill()
     },
     async ended() {
       await first

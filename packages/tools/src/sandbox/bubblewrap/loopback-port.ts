@@ -71,13 +71,8 @@ function received(child: ChildProcess, port: number): Promise<Server> {
   })
 }
 
-/** The connections of a port, which end together. */
-export interface PortConnections {
-  close(): void
-}
-
-/** Hands the connections of a server to `onConnection`, until they are closed. */
-export function serveConnections(server: Server, onConnection: (connection: Socket) => void): PortConnections {
+/** Hands the connections of a server to `onConnection`. Server and connections are closed when the signal aborts. */
+export function serveConnections(server: Server, onConnection: (connection: Socket) => void, signal: AbortSignal): void {
   const open = new Set<Socket>()
   server.on('connection', (connection) => {
     open.add(connection)
@@ -85,10 +80,10 @@ export function serveConnections(server: Server, onConnection: (connection: Sock
     connection.on('error', () => {})
     onConnection(connection)
   })
-  return {
-    close() {
-      server.close()
-      for (const connection of open) connection.destroy()
-    },
+  const close = () => {
+    server.close()
+    for (const connection of open) connection.destroy()
   }
+  signal.addEventListener('abort', close, { once: true })
+  if (signal.aborted) close()
 }

@@ -3,50 +3,41 @@ import type { Room } from './room.ts'
 
 /** Whether a workspace is open, closed, or dead because something ended it from outside. */
 export interface WorkspaceState {
+  /** Aborts when it is closed or dead, with the error of what runs and of what comes later. */
+  readonly signal: AbortSignal
   hasDied(): boolean
-  /** Whether nothing may start in it any more. */
-  isOver(): boolean
   /** Throws if it is closed or dead. */
   check(): void
   /** Handles a jail that was ended from outside or ended with its room: nothing of the workspace goes on. Returns the error of what ran. */
-  die(): Error
+  die(cause?: unknown): Error
   /** Wraps a callback of a stream. Its error would otherwise be one of this whole process; so it ends only the workspace. */
   contained<Input>(callback: (input: Input) => void): (input: Input) => void
   close(): void
 }
 
-/** `onDeath` ends what is left. */
-export function createWorkspaceState(room: Pick<Room, 'hasDied'>, onDeath: () => void): WorkspaceState {
-  let closed = false
-  let dead = false
-  let fault: unknown
-  const hasDied = () => dead || room.hasDied()
-  const closure = () => new ToolError('The workspace is closed.')
-  const death = () => new TrainError('TOOL_SERVER_DIED', 'The jail of the workspace died; its files and shells are gone.', { cause: fault })
-  function die(): Error {
-    if (closed) return closure()
-    dead = true
-    onDeath()
-    return death()
+export function createWorkspaceState(room: Pick<Room, 'hasDied'>): WorkspaceState {
+  const end = new AbortController()
+  const { signal } = end
+  function die(cause?: unknown): Error {
+    if (!signal.aborted)
+      end.abort(new TrainError('TOOL_SERVER_DIED', 'The jail of the workspace died; its files and shells are gone.', { cause }))
+    return signal.reason
   }
   return {
-    hasDied,
-    isOver: () => closed || hasDied(),
+    signal,
+    hasDied: () => room.hasDied() || signal.reason instanceof TrainError,
     check() {
-      if (closed) throw closure()
-      if (hasDied()) throw death()
+      signal.throwIfAborted()
+      if (room.hasDied()) throw die()
     },
     die,
     contained: (callback) => (input) => {
       try {
         callback(input)
       } catch (cause) {
-        fault = cause
-        die()
+        die(cause)
       }
     },
-    close() {
-      closed = true
-    },
+    close: () => end.abort(new ToolError('The workspace is closed.')),
   }
 }

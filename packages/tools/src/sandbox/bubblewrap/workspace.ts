@@ -3,12 +3,13 @@ import { type ByteStream, ToolError, type Workspace } from '@aworld-train/core'
 import { BoundedOutput } from '../bounded-output.ts'
 import { words } from '../quote.ts'
 import { openBashShell } from './bash-shell.ts'
-import { collectFiles, packAllScript, type RunScript, unpackAllScript, unpackFiles } from './collected-files.ts'
+import { collectFiles, type RunScript, unpackFiles } from './collected-files.ts'
+import { packRoom, unpackRoom } from './copied-files.ts'
 import { feed } from './feed.ts'
 import type { Jail, JailParts } from './jail.ts'
 import { createJails, type Variables } from './jails.ts'
 import { createLongPrograms } from './long-programs.ts'
-import { listenInRoom, type PortConnections, serveConnections } from './loopback-port.ts'
+import { listenInRoom, serveConnections } from './loopback-port.ts'
 import { createMemoryWatch } from './memory-watch.ts'
 import { createPause } from './pause.ts'
 import type { Room } from './room.ts'
@@ -36,11 +37,11 @@ export interface RoomWorkspace extends Workspace {
  */
 export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: JailParts, memoryIsCounted: boolean): RoomWorkspace {
   const { limits, cgroup } = room
-  const ports = new Set<PortConnections>()
-  const state = createWorkspaceState(room, () => {
-    closePorts()
-    jails.kill()
-  })
+  const state = createWorkspaceState(room)
+  function untilEnd(signal: AbortSignal): AbortSignal {
+    state.check()
+    return AbortSignal.any([state.signal, signal])
+  }
   const jails = createJails(room, firstJail, parts, state)
   const pause = createPause(jails.firstProcesses)
   const runScript = createScriptRunner(jails, pause, state)
@@ -55,11 +56,6 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       })
   const watched = <Value>(work: Promise<Value>) => watch?.during(work) ?? work
   let closing: Promise<void> | undefined
-
-  function closePorts(): void {
-    for (const port of ports) port.close()
-    ports.clear()
-  }
 
   /** Runs a script on a file, and keeps all of its output. */
   async function onFile(
@@ -138,15 +134,9 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       return await longPrograms.start(program, signal)
     },
     async listen(port, onConnection, signal) {
-      state.check()
-      signal.throwIfAborted()
-      const connections = serveConnections(await listenInRoom(room, port, signal), state.contained(onConnection))
-      ports.add(connections)
-      const onAbort = () => {
-        if (ports.delete(connections)) connections.close()
-      }
-      signal.addEventListener('abort', onAbort, { once: true })
-      if (state.isOver() || signal.aborted) onAbort()
+      const until = untilEnd(signal)
+      until.throwIfAborted()
+      serveConnections(await listenInRoom(room, port, until), state.contained(onConnection), until)
       state.check()
     },
     async put(path, bytes, signal) {
@@ -160,34 +150,13 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     },
     putAll: (files, signal) => unpackFiles(files, onFiles(signal)),
     collect: (patterns, signal) => pause.during(() => collectFiles(patterns, onFiles(signal, true))),
-    pack: (take, signal) =>
-      pause.during(async () => {
-        const jail = await jails.open()
-        const stop = () => void jail.kill()
-        signal.addEventListener('abort', stop, { once: true })
-        if (signal.aborted) stop()
-        try {
-          jail.stdin.end(`${packAllScript}\n`)
-          await take(jail.output)
-          const { exitCode } = await jail.ended
-          signal.throwIfAborted()
-          if (exitCode !== 0)
-            throw new ToolError(`The files could not be copied: ${jail.errors().split('\n').at(-1) || `exit code ${exitCode}`}.`)
-        } finally {
-          signal.removeEventListener('abort', stop)
-          stop()
-        }
-      }),
-    async unpack(chunks, signal) {
-      const input = (jail: Jail) => feed(jail, chunks)
-      const { end, timedOut, errors } = await runScript(unpackAllScript, { input, timeoutMs: streamTimeoutMs, signal })
-      if (timedOut || end.exitCode !== 0)
-        throw new ToolError(`The files could not be copied: ${errors.split('\n').at(-1) || 'it took too long'}.`)
+    pack: (output, signal) => pause.during(async () => packRoom(room, output, untilEnd(signal))),
+    async unpack(fill, signal) {
+      await unpackRoom(room, fill, untilEnd(signal))
     },
     close() {
       closing ??= (async () => {
         state.close()
-        closePorts()
         await room.close()
         await jails.ended()
       })()

@@ -1,4 +1,5 @@
-import { Readable } from 'node:stream'
+import { PassThrough, type Writable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { deserialize, serialize } from 'node:v8'
 import type { Worker } from 'node:worker_threads'
 import {
@@ -106,16 +107,16 @@ export class SimulatedWorkspace implements Workspace {
     return (await this.#request({ kind: 'collect', patterns })) as readonly WorkspaceFile[]
   }
 
-  async pack(take: (chunks: AsyncIterable<Uint8Array>) => Promise<void>, signal: AbortSignal): Promise<void> {
+  async pack(output: Writable, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
-    const entries = await this.#request({ kind: 'pack' })
-    await take(Readable.from([serialize(entries)]))
+    output.end(serialize(await this.#request({ kind: 'pack' })))
   }
 
-  async unpack(chunks: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
+  async unpack(fill: (input: Writable) => Promise<void>, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
-    const entries = deserialize(Buffer.concat(await Array.fromAsync(chunks))) as readonly PackedEntry[]
-    await this.#request({ kind: 'unpack', entries })
+    const input = new PassThrough()
+    const [bytes] = await Promise.all([buffer(input), fill(input)])
+    await this.#request({ kind: 'unpack', entries: deserialize(bytes) as readonly PackedEntry[] })
   }
 
   async close(): Promise<void> {
