@@ -6,19 +6,18 @@ import type { EpisodeFile, WorkspaceFile } from '@aworld-train/core'
 import { corrupt, toStoreError } from './store-error.ts'
 import { syncDirectory } from './write-json-atomically.ts'
 
-/** Keeps the contents of files in the run at `path`, each once, under its hash. */
-export async function keepFiles(path: string, files: readonly WorkspaceFile[]): Promise<void> {
-  if (files.length === 0) return
+/** Keeps the contents of an episode's collected files in the run at `path`, each once, under the hash that the episode names. */
+export async function keepFiles(path: string, named: readonly EpisodeFile[], files: readonly WorkspaceFile[]): Promise<void> {
   const directory = join(path, 'files')
   try {
     await mkdir(directory, { recursive: true })
-    const byName = new Map(files.map(({ bytes }) => [hash('sha256', bytes), bytes]))
-    for (const [name, bytes] of byName) {
-      const target = join(directory, name)
+    const contents = new Map(files.map((file) => [file.path, file.bytes]))
+    for (const { path: name, sha256 } of named) {
+      const target = join(directory, sha256)
       if (existsSync(target)) continue
       const temporary = `${target}.${process.pid}.tmp`
       await using file = await open(temporary, 'w')
-      await file.writeFile(bytes)
+      await file.writeFile(contents.get(name)!)
       await file.sync()
       await rename(temporary, target)
     }

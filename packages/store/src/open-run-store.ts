@@ -96,7 +96,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
       ...reads,
       ...writes,
       async finish(episode, worker, files = []) {
-        await keepFiles(path, files)
+        if (files.length > 0) await keepFiles(path, episode.files ?? [], files)
         await writes.finish(episode, worker)
       },
       async keepHealth(sample, workers = []) {
