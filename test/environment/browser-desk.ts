@@ -1,3 +1,4 @@
+import type { LeaseOpen } from '@aworld-train/core'
 import { openSandbox } from '@aworld-train/tools/sandbox'
 import type { Client } from '@modelcontextprotocol/client'
 import { expect } from 'vitest'
@@ -21,7 +22,12 @@ export interface Desk {
 
 export interface Desks {
   /** Opens a lease whose workspace serves `pages` at port 8000 of its own loopback, and closes it after `work`. */
-  with(rollout: string, pages: Readonly<Record<string, string>>, work: (desk: Desk) => Promise<void>): Promise<void>
+  with(
+    rollout: string,
+    pages: Readonly<Record<string, string>>,
+    work: (desk: Desk) => Promise<unknown>,
+    changes?: Partial<LeaseOpen>,
+  ): Promise<void>
   /** Ends the server. Nothing may be left of it. */
   close(): Promise<void>
 }
@@ -33,8 +39,8 @@ export async function openDesks(options: Partial<EnvironmentServerOptions> = {})
   const sandbox = await openSandbox({ tier: 'bubblewrap', readable: browserFolders() })
   const server = await openTestServer({ sandbox, servers: toolServers, ...options })
   return {
-    async with(rollout, pages, work) {
-      const { id, token } = await openLease(server, { rollout })
+    async with(rollout, pages, work, changes) {
+      const { id, token } = await openLease(server, { rollout, ...changes })
       for (const [name, text] of Object.entries(pages))
         await request(server, 'PUT', `/v1/leases/${id}/files/site/${name}`, Buffer.from(text))
       const client = await connectClient(server.url, { token })

@@ -27,26 +27,26 @@ export function unreapedBelowUs(): string[] {
     .map((name) => read(`/proc/${name}/comm`).trim())
 }
 
-/** Processes below this one whose command line, of words between spaces, fits a pattern. */
-export function commandsBelowUs(pattern: RegExp): number[] {
+/** Processes below one, by default this one, whose command line, of words between spaces, fits a pattern. */
+export function commandsBelowUs(pattern: RegExp, root = process.pid): number[] {
   return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && pattern.test(read(`/proc/${name}/cmdline`).replaceAll('\0', ' ')) && isOurs(Number(name)))
+    .filter((name) => /^\d+$/.test(name) && pattern.test(read(`/proc/${name}/cmdline`).replaceAll('\0', ' ')) && isOurs(Number(name), root))
     .map(Number)
 }
 
-function isOurs(pid: number): boolean {
+function isOurs(pid: number, root = process.pid): boolean {
   try {
-    return childOfOurs(pid) > 0
+    return childOfOurs(pid, root) > 0
   } catch {
     return false
   }
 }
 
-/** The process below this one that a process descends from. */
-export function childOfOurs(pid: number): number {
+/** The process below this one, or below `root`, that a process descends from. */
+export function childOfOurs(pid: number, root = process.pid): number {
   for (let current = pid; ; ) {
     const parent = Number(/^PPid:\s*(\d+)/m.exec(read(`/proc/${current}/status`))?.[1])
-    if (parent === process.pid) return current
+    if (parent === root) return current
     if (!parent) throw new Error(`Process ${pid} is none of ours.`)
     current = parent
   }

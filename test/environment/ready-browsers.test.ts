@@ -1,9 +1,14 @@
 // @module-tag quick
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Workspace } from '@aworld-train/core'
+import { openOutward } from '@aworld-train/http'
 import { openSandbox } from '@aworld-train/tools/sandbox'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { browserFolders } from '../../packages/tools/src/servers/browser/browser-folders.ts'
 import { Browsers } from '../../packages/tools/src/servers/browser/browsers.ts'
+import { html, openStandIn } from '../../packages/tools/src/testing/stand-in.ts'
 import { type Desk, type Desks, openDesks, timeout } from './browser-desk.ts'
 import { commandsBelowUs } from './processes.ts'
 
@@ -74,6 +79,77 @@ test('one that no agent called is the last, until an agent calls another', { tim
   await desks.with('early', pages, untilReady)
 })
 
+/** Opens desks of which two have browsed, so that a browser waits for the next. */
+async function browseTwice(options: Parameters<typeof openDesks>[0] = {}): Promise<{ desks: Desks; fresh: string }> {
+  const { desks, fresh } = await browseFirst({ readyBrowsers: 1, ...options })
+  await desks.with('second', pages, async (desk) => expect(await browse(desk)).toBe(fresh))
+  await untilReady()
+  expect(commandsBelowUs(program)).toHaveLength(1)
+  return { desks, fresh }
+}
+
+test('one waits for the next lease, which has it alone, and ends with the server', { timeout }, async () => {
+  const { desks, fresh } = await browseTwice()
+  const [waiting] = commandsBelowUs(chromium)
+  await desks.with('third', pages, async (desk) => {
+    expect(await browse(desk)).toBe(fresh)
+    expect(commandsBelowUs(chromium)).toContain(waiting)
+  })
+  await until(() => commandsBelowUs(chromium).length === 1)
+  expect(commandsBelowUs(chromium)).not.toContain(waiting)
+  await desks.close()
+  expect(commandsBelowUs(/^(?:node|\/usr\/lib\/chromium|bwrap)/)).toEqual([])
+})
+
+test('one that died while it waited for a lease is not handed out', { timeout }, async () => {
+  const { desks, fresh } = await browseTwice()
+  for (const victim of [program, chromium]) {
+    const [pid] = commandsBelowUs(victim)
+    process.kill(pid!, 'SIGKILL')
+    await until(() => !commandsBelowUs(victim).includes(pid!))
+    await desks.with(String(victim), pages, async (desk) => expect(await browse(desk)).toBe(fresh))
+    await untilReady()
+  }
+})
+
+test('leases without a browser, and those whose commands have the web, leave it to others', { timeout }, async () => {
+  const { desks, fresh } = await browseTwice()
+  const waiting = commandsBelowUs(program)
+  await desks.with('terminal', pages, async () => expect(commandsBelowUs(program)).toEqual(waiting), { servers: ['terminal-server'] })
+  await desks.with('net', pages, async (desk) => expect(await browse(desk)).toBe(fresh), { net: true })
+  expect(commandsBelowUs(program)).toEqual(waiting)
+})
+
+test('requests of one that waited are those of its lease, in the recording and in its replay', { timeout }, async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'ready-browsers-'))
+  let visits = 0
+  const site = await openStandIn(() => html(`<title>Shop</title><h1>Visit ${++visits}</h1><form method="post"><button>Buy</button></form>`))
+  const world = { services: [], web: { mirrors: { 'https://shop.test': site.url } } }
+  const shop = async ({ call }: Desk) => {
+    const answers = [await call('browser_navigate', { url: 'https://shop.test/' }), await call('browser_snapshot')]
+    await call('browser_click', { target: 'button' })
+    return [...answers, await call('browser_snapshot')].join('\n')
+  }
+  const answers: string[] = []
+  for (const mode of ['record', 'replay'] as const) {
+    const outward = await openOutward({ ...world, cassette: { path: join(directory, 'world.jsonl'), mode } })
+    const { desks } = await browseTwice({ outward })
+    const [waiting] = commandsBelowUs(chromium)
+    await desks.with('pooled', {}, async (desk) => {
+      answers.push(await shop(desk))
+      expect(commandsBelowUs(chromium)).toContain(waiting)
+    })
+    await desks.with('next', {}, async (desk) => answers.push(await shop(desk)))
+    await desks.close()
+    await outward.close()
+  }
+  await site.close()
+  await rm(directory, { recursive: true })
+  expect(answers[0]).toMatch(/Visit 1[\s\S]*Visit 2/)
+  expect(answers).toEqual([answers[0], answers[0], answers[0], answers[0]])
+  expect(visits).toBe(2)
+})
+
 test('one that nobody has called gives its memory to a call of another lease', { timeout }, async () => {
   const sandbox = await openSandbox({ tier: 'bubblewrap', readable: browserFolders() })
   const browsers = new Browsers({ tier: 'bubblewrap', memoryBytes: 600 * 2 ** 20 })
@@ -97,6 +173,7 @@ test('one that nobody has called gives its memory to a call of another lease', {
     expect(await open(calling!)).toContain('Page Title: Page')
     await preparing
     expect(commandsBelowUs(program)).toHaveLength(1)
+    expect(browsers.of(waiting!).isReady()).toBe(false)
     await calling!.close()
   }
   await sandbox.close()

@@ -34,6 +34,12 @@ const options = z.object({
     .optional()
     .describe('start, token: file with the Ed25519 key that signs tokens, in PEM (default: one of this folder, made by the first start)'),
   maxLeases: z.int().min(1).default(1024).describe('start: leases that may be open at once'),
+  readyBrowsers: z
+    .int()
+    .min(0)
+    .max(256)
+    .default(0)
+    .describe('start: browsers that wait for the next leases once leases browse, each with 130 MB; 0: they start with their leases'),
   desktopPort: z
     .int()
     .min(0)
@@ -102,6 +108,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
     sharedUrl,
     signingKey,
     maxLeases,
+    readyBrowsers,
     desktopPort,
     insecure = false,
     ttl,
@@ -142,6 +149,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
     sharedUrl,
     keyFile: signingKey,
     maxLeases,
+    readyBrowsers,
     desktopPort,
     insecure,
     connectionTtlMs: ttl * dayMs,

@@ -35,6 +35,8 @@ export interface ServeEnvironmentOptions {
   /** File with the key for signing tokens. Default: that of `files`. */
   readonly keyFile?: string | undefined
   readonly maxLeases?: number | undefined
+  /** Browsers that wait for the next leases. */
+  readonly readyBrowsers?: number | undefined
   /** Lifetime of the connection token. */
   readonly connectionTtlMs: number
   readonly tier: SandboxTier | 'auto'

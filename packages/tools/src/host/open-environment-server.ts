@@ -31,6 +31,7 @@ import { type Lease, leaseOfWork } from '../leases/lease.ts'
 import { createLeaseRoutes } from '../leases/lease-routes.ts'
 import { createLeaseTable } from '../leases/lease-table.ts'
 import { Browsers } from '../servers/browser/browsers.ts'
+import { createReadyBrowsers } from '../servers/browser/ready-browsers.ts'
 import type { ModelSettings } from '../settings/models.ts'
 import { serverAliases, toolServers } from '../table.ts'
 import { type ModelRole, type ToolServer, toolScopes } from '../tool-server.ts'
@@ -63,6 +64,11 @@ export interface EnvironmentServerOptions {
   readonly models?: Readonly<Partial<Record<ModelRole, ModelSettings>>> | undefined
   /** Address of a browser elsewhere, for the DevTools protocol. Default: Chromium in the workspace of each lease that uses it. */
   readonly browserUrl?: string | undefined
+  /**
+   * Most browsers that wait for the next leases, once leases browse. Default 0: each starts with its lease. A lease with a desktop, with `net`
+   * or with other limits than the last gets none of them.
+   */
+  readonly readyBrowsers?: number | undefined
   /** Servers to offer. Default: every server of the table. */
   readonly servers?: readonly ToolServer[] | undefined
   /** Limits of a workspace if its lease asks for none. */
@@ -173,11 +179,19 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
       await openEgress({ workspace, outward, authority: await authority(), egress, counts: net, isOpen }, signal)
       return egress
     },
+    async takeReady(lease) {
+      const { task, net, limits, signal } = lease
+      return readyCount > 0 && task !== null && !net && mayBrowse(lease) ? await ready.take(limits, signal) : null
+    },
     onOpen(lease) {
-      if (mayBrowse(lease) && browsers.areCalled()) void prepareBrowser(lease).catch(() => {})
+      if (mayBrowse(lease)) void prepareBrowser(lease).catch(() => {})
     },
   })
-  const mayBrowse = ({ servers, hasDesktop }: Lease) => !hasDesktop && scopesOf(servers && offer.resolve(servers)).includes('browser')
+  const readyCount = options.readyBrowsers ?? 0
+  const ready = createReadyBrowsers({ count: readyCount, sandbox, browsers, planEgress: egressOf })
+  /** Whether a lease may need a browser soon: it may have one, and others of late did. */
+  const mayBrowse = ({ servers, hasDesktop }: Lease) =>
+    browsers.areCalled() && !hasDesktop && scopesOf(servers && offer.resolve(servers)).includes('browser')
   /** Starts the browser of a lease before its first call, which starts it itself if this fails. */
   async function prepareBrowser(lease: Lease): Promise<void> {
     const workspace = await lease.workspace()
@@ -314,6 +328,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
       const closed = listening.close()
       await (await openViewer?.catch(() => null))?.close()
       await leases.close()
+      await ready.close()
       await endpoint.close()
       listening.server.closeAllConnections()
       await closed

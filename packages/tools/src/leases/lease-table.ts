@@ -28,6 +28,7 @@ export interface LeaseTableOptions {
   /** Whether a lease may open the web to its commands. */
   readonly mayOpenNet: boolean
   readonly openEgress: OpenEgress
+  readonly takeReady?: LeaseOptions['takeReady']
   /** Called with a lease that was opened for an attempt. */
   readonly onOpen: (lease: Lease) => void
   /** Called with a workspace that could not be removed. */
@@ -59,7 +60,7 @@ type LeaseOrigin = Pick<LeaseOptions, 'rollout' | 'attempt' | 'task' | 'servers'
 const rememberedLeases = 10_000
 
 export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
-  const { sandbox, quota, maxQuota, ttlMs, maxLeases, mayOpenNet, openEgress, onOpen, onError } = options
+  const { sandbox, quota, maxQuota, ttlMs, maxLeases, mayOpenNet, openEgress, takeReady, onOpen, onError } = options
   const byId = new Map<string, Lease>()
   const byKey = new Map<string, { readonly lease: Lease; readonly request: string; ready: Promise<unknown> | null }>()
   /** Keys of ended leases, oldest first. */
@@ -77,7 +78,16 @@ export function createLeaseTable(options: LeaseTableOptions): LeaseTable {
         'LEASE_LIMIT',
         `${open.size} leases are open already; close those whose rollouts have ended, or raise maxLeases.`,
       )
-    const lease = createLease({ ...origin, id: randomUUID(), limits: { ...quota, ...limits }, openEgress, sandbox, ttlMs, onError })
+    const lease = createLease({
+      ...origin,
+      id: randomUUID(),
+      limits: { ...quota, ...limits },
+      openEgress,
+      takeReady,
+      sandbox,
+      ttlMs,
+      onError,
+    })
     open.add(lease)
     byId.set(lease.id, lease)
     byKey.set(key, { lease, request, ready: null })

@@ -20,7 +20,7 @@ const working = new AsyncLocalStorage<Lease>()
 /** The lease in whose work this runs, even in callbacks of streams and timers that the work began. */
 export const leaseOfWork = (): Lease | undefined => working.getStore()
 
-export interface LeaseOptions extends LeasedWorkspaceOptions {
+export interface LeaseOptions extends Omit<LeasedWorkspaceOptions, 'takeReady'> {
   readonly id: string
   readonly rollout: string
   readonly attempt: number
@@ -30,6 +30,8 @@ export interface LeaseOptions extends LeasedWorkspaceOptions {
   readonly servers?: readonly string[] | undefined
   /** Whether it has a screen. Default: no. */
   readonly hasDesktop?: boolean | undefined
+  /** Takes a new workspace that stands ready for it, if there is one. Default: none does. */
+  readonly takeReady?: ((lease: Lease) => Promise<Workspace | null>) | undefined
   readonly ttlMs: number
 }
 
@@ -64,10 +66,10 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
 }
 
 export function createLease(options: LeaseOptions): Lease {
-  const { id, rollout, attempt, task, servers, hasDesktop = false, limits, net, ttlMs, onError } = options
+  const { id, rollout, attempt, task, servers, hasDesktop = false, limits, net, takeReady, ttlMs, onError } = options
   const ending = new AbortController()
   const { signal } = ending
-  const files = createLeasedWorkspace(options, signal)
+  const files = createLeasedWorkspace({ ...options, takeReady: async () => (await takeReady?.(lease)) ?? null }, signal)
   const workspace = () => lease.work(files.open)
   const shells = createLeasedShells(workspace, signal, onError)
   let expiresAt = Date.now() + ttlMs

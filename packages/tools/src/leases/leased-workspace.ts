@@ -7,6 +7,8 @@ export interface LeasedWorkspaceOptions {
   readonly net: boolean
   /** Leads programs of its workspace to the web: all of them, or those that know the credentials. */
   readonly openEgress: OpenEgress
+  /** Takes a new workspace that stands ready, if there is one. */
+  readonly takeReady: () => Promise<Workspace | null>
   readonly sandbox: Sandbox
   /** Called with errors of tools, with the failure of the workspace, and with an error of its removal. */
   readonly onError: (error: Error) => void
@@ -23,13 +25,15 @@ export interface LeasedWorkspace {
 }
 
 export function createLeasedWorkspace(
-  { limits, net, openEgress, sandbox, onError }: LeasedWorkspaceOptions,
+  { limits, net, openEgress, takeReady, sandbox, onError }: LeasedWorkspaceOptions,
   signal: AbortSignal,
 ): LeasedWorkspace {
   let workspace: Promise<Workspace> | null = null
   let egress: Promise<Egress> | null = null
 
   async function openWorkspace(): Promise<Workspace> {
+    const ready = await takeReady()
+    if (ready) return ready
     const files = await sandbox.workspace(net ? { limits, env: egressVariables } : { limits }, signal)
     if (!net) return files
     try {

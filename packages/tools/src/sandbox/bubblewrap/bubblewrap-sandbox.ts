@@ -1,12 +1,12 @@
 import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ProgramProfile, Sandbox, Workspace, WorkspaceLimits } from '@aworld-train/core'
+import { createReadyWorkspaces } from '../ready-workspaces.ts'
 import type { ReadableFolders } from '../tier.ts'
 import { type Cgroups, findCgroups } from './cgroups.ts'
 import { createFifos } from './fifos.ts'
 import { type JailProfile, startJail } from './jail.ts'
 import { defaultLimits, processLimits } from './limits.ts'
-import { createReadyWorkspaces } from './ready-workspaces.ts'
 import { openRoom } from './room.ts'
 import { seccompFilter } from './seccomp-filter.ts'
 import { createUserIds } from './user-ids.ts'
@@ -24,7 +24,7 @@ export async function openBubblewrapSandbox(notices: readonly string[] = [], rea
   const folders = Object.entries(readable).filter(([, folder]) => isReadable(folder))
   const fifos = createFifos()
   const open = new Set<Workspace>()
-  const ready = createReadyWorkspaces(openWorkspace)
+  const ready = createReadyWorkspaces({ open: openWorkspace, count: 2, pauseMs: 100 })
 
   async function openWorkspace(limits: WorkspaceLimits, signal: AbortSignal): Promise<RoomWorkspace> {
     const cgroup = cgroups.create({

@@ -14,6 +14,8 @@ const callTimeoutMs = 50_000
 /** Longest time until the browser's program answers for the first time, on a machine under heavy load. */
 const startTimeoutMs = 60_000
 const moveTimeoutMs = 30_000
+/** Longest time in which a browser that does nothing answers. */
+const answerMs = 5_000
 
 const callResult = z.object({ content: z.tuple([z.object({ text: z.string() })]), isError: z.boolean().default(false) })
 
@@ -57,18 +59,37 @@ export class LeaseBrowser {
   }
 
   /**
-   * Starts the browser before its first call, for the egress that the lease will have. Rejects if it does not start; the first call then tries
-   * again.
+   * Starts the browser before its first call, for the egress that the lease will have, if it does not run yet. Rejects if it does not start;
+   * the first call then tries again.
    */
   async prepare(egress: Egress, admit: LeaseBrowserOptions['admit'], ending: AbortSignal): Promise<void> {
     const signal = AbortSignal.any([ending, this.#early.signal])
     await this.#turn.take(signal)
     try {
-      this.#ready = await this.#start({ egress: async () => egress, desktop: async () => null, signal }, admit)
-      await launch(this.#ready, signal)
+      if (this.#ready || this.#open) return
+      const browser = await this.#start({ egress: async () => egress, desktop: async () => null, signal }, admit)
+      this.#ready = browser
+      void browser.program.ended.then(() => {
+        if (this.#ready === browser) this.#ready = null
+      })
+      await launch(browser, signal)
     } finally {
       this.#turn.give()
     }
+  }
+
+  /** Whether a browser waits for the first call. */
+  isReady(): boolean {
+    return this.#ready !== null
+  }
+
+  /** Resolves to whether a browser that waits for the first call answers. */
+  async answers(signal: AbortSignal): Promise<boolean> {
+    if (!this.#ready) return false
+    return await launch(this.#ready, AbortSignal.any([signal, AbortSignal.timeout(answerMs)])).then(
+      () => true,
+      () => false,
+    )
   }
 
   /** Ends the browser that waits for the first call, and resolves when nothing of it is left. */
@@ -83,16 +104,13 @@ export class LeaseBrowser {
   async #takeReady({ egress, signal }: BrowserContext): Promise<OpenBrowser | null> {
     if (!this.#ready) return null
     await egress()
+    const isAlive = await this.answers(signal)
     const browser = this.#ready
     this.#ready = null
-    try {
-      await launch(browser, signal)
-      return browser
-    } catch {
-      await browser.program.close()
-      signal.throwIfAborted()
-      return null
-    }
+    if (isAlive) return browser
+    await browser?.program.close()
+    signal.throwIfAborted()
+    return null
   }
 
   /**
