@@ -31,7 +31,7 @@ async function start(...options: string[]) {
   return readConnection(join(folder, environmentFolder))!
 }
 
-async function lease(url: string, token: string, rollout = leaseOpen.rollout): Promise<LeaseAnswer> {
+async function lease(url: string, token: string, rollout: string = leaseOpen.rollout): Promise<LeaseAnswer> {
   const headers = { authorization: `Bearer ${token}` }
   const response = await fetch(new URL('/v1/leases', url), { method: 'POST', headers, body: JSON.stringify({ ...leaseOpen, rollout }) })
   return LeaseAnswer.parse(await response.json())
