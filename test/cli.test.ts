@@ -126,7 +126,7 @@ describe('train', () => {
 
 describe('eval', () => {
   it('gives pass@k of the trained policy, the same for the same seed', async () => {
-    const args = ['eval', project.folder, '--checkpoint', run, '--samples', '4', '--run-path', join(folder, 'evals')]
+    const args = ['eval', project.folder, '--model', run, '--samples', '4', '--run-path', join(folder, 'evals')]
     const [once, again] = [await runCli(args), await runCli([...args, '--json'])]
     expect(once.code, once.stderr).toBe(0)
     const shown = Object.fromEntries([...once.stdout.matchAll(/pass@(\d)\s+([\d.]+)/g)].map(([, k, value]) => [k, Number(value)]))

@@ -78,12 +78,12 @@ test('a run that was stopped goes on from the checkpoint that its pointer names'
   expect(loads.at(-1)?.json).toMatchObject({ path: expect.stringContaining('tinker://'), optimizer: true })
 })
 
-test('eval --checkpoint samples the weights that a run left at the service', async () => {
+test('eval --model samples the weights that a run left at the service', async () => {
   const files = await project(6)
   const { before } = await (await openTrainer(files, { trainEngineName: 'tinker' })).train<RunReport>()
   const [run] = (await files.runs()) as [string]
   const evaluate = async (checkpoint: string) => {
-    const arguments_ = ['eval', files.folder, '--checkpoint', checkpoint, '--json', '--run-path', join(folder, 'evaluations')]
+    const arguments_ = ['eval', files.folder, '--model', checkpoint, '--json', '--run-path', join(folder, 'evaluations')]
     const { code, stdout, stderr } = await runCli(arguments_, { env: { TINKER_API_KEY: 'tml-test' } })
     expect(code, stdout + stderr).toBe(0)
     const events = stdout

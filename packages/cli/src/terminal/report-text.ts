@@ -38,7 +38,7 @@ export function renderReport(report: RunReport, { project = [], columns }: Repor
     // The engine in the box samples only from its own checkpoints.
     pythonTrainers.some(({ name }) => report.engine.split(' ')[0] === name)
       ? ['the trained model as a Hugging Face folder', 'export', path, '--what', 'model', '--to', 'model']
-      : [`pass@k of the trained ${report.policies ? 'policies' : 'policy'}`, 'eval', ...project, '--checkpoint', path],
+      : [`pass@k of the trained ${report.policies ? 'policies' : 'policy'}`, 'eval', ...project, '--model', path],
     ...exportOfPolicy(report, path),
     ['training samples, token by token', 'export', path, '--to', 'samples.jsonl'],
   ]
