@@ -152,7 +152,7 @@ describe('the packages, packed and installed in an empty folder', () => {
 
   it('evaluate, replay and export a run', async () => {
     const evaluated = await runWell([cli(project), 'eval', '--model', runOf(), '--samples', '2'], project)
-    expect(Number(/pass@2\s+(?<value>[\d.]+)/.exec(evaluated)?.groups?.['value'])).toBeGreaterThan(0.75)
+    expect(Number(/pass@k\s+2: (?<value>[\d.]+)/.exec(evaluated)?.groups?.['value'])).toBeGreaterThan(0.75)
     expect(await runWell([cli(project), 'replay', runOf()], project)).toMatch(/How many \w+ are in \w+\?[\s\S]*stock\(/)
     await runWell([cli(project), 'export', runOf(), '--to', 'samples.jsonl'], project)
     await runWell([cli(project), 'export', runOf(), '--to', 'samples.parquet'], project)
