@@ -39,7 +39,7 @@ const options = z.object({
     .min(0)
     .max(256)
     .default(0)
-    .describe('start: browsers that wait for the next leases once leases browse, each with 130 MB; 0: they start with their leases'),
+    .describe('start: browsers that wait for the next leases once leases browse, each with 200 MB; 0: they start with their leases'),
   desktopPort: z
     .int()
     .min(0)
