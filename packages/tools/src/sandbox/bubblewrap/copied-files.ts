@@ -52,12 +52,8 @@ function startTar(
   // Tar alone has the other end from now on, without which the reader would wait for more.
   if (output !== 'ignore') output.destroy()
   for (const emitter of [child, child.stdin]) emitter?.on('error', () => {})
-  try {
-    if (child.pid !== undefined) cgroup.add(child.pid)
-  } catch (error) {
-    child.kill('SIGKILL')
-    throw error
-  }
+  // The kernel counts new files in the group of what writes them. To join one takes milliseconds, and reading adds nothing.
+  if (input === 'pipe' && child.pid !== undefined) cgroup.add(child.pid)
   let errors = ''
   child.stderr!.on('data', (chunk) => {
     errors = (errors + String(chunk)).slice(-2000)
