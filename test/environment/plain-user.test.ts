@@ -44,7 +44,7 @@ async function runAsPlainUser(files: readonly string[]): Promise<void> {
 }
 
 test.runIf(isRoot)('jails and leases hold for a process of a plain user', { timeout: 600_000, tags: ['quick'] }, () =>
-  runAsPlainUser([...ownTests(['bubblewrap', 'probes', 'killed-server', 'leased-shells', 'egress', 'neighbours', 'browser'])]),
+  runAsPlainUser([...ownTests(['bubblewrap', 'probes', 'copies', 'killed-server', 'leased-shells', 'egress', 'neighbours', 'browser'])]),
 )
 
 test.runIf(isRoot)('tools, clients and bad input do', { timeout: 1_800_000 }, async () => {
