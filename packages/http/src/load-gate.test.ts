@@ -175,6 +175,20 @@ test('no more calls are under way than the gate has room for, and waiting for ro
   expect(waits.size).toBe(0)
 })
 
+test('a call that leaves as its turn comes takes no place with it', async () => {
+  for (let microtasks = 0; microtasks < 12; microtasks++) {
+    const first = Promise.withResolvers<Answered>()
+    const { run } = setUp((call) => (call === 'first' ? first.promise : ok), { maxInFlight: 1 })
+    const leave = new AbortController()
+    const before = run('first')
+    const leaving = run('leaving', leave.signal).catch(() => ok)
+    first.resolve(ok)
+    for (let count = 0; count < microtasks; count++) await Promise.resolve()
+    leave.abort(new Error('enough'))
+    expect(await statuses([before, leaving, run('last')])).toEqual([200, 200, 200])
+  }
+})
+
 test('a call that throws gives its place back', async () => {
   const { run } = setUp(
     (call) => {

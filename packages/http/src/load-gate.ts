@@ -128,13 +128,16 @@ export class LoadGate<Answer extends Answered> {
     passage.hold(this.#isBusy())
     const { promise, resolve, reject } = Promise.withResolvers<Answer | null>()
     passage.settle = resolve
-    const leave = () => reject(signal.reason)
+    const leave = () => {
+      // A call that leaves must not be given a place before its rejection is seen.
+      this.#line.delete(passage)
+      reject(signal.reason)
+    }
     signal.addEventListener('abort', leave, { once: true })
     this.#line.add(passage)
     try {
       return await promise
     } finally {
-      this.#line.delete(passage)
       signal.removeEventListener('abort', leave)
       passage.hold(false)
     }
