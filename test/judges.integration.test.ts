@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Anthropic from '@anthropic-ai/sdk'
 import type { Episode } from '@aworld-train/core'
-import { defineReward, type RewardSource } from '@aworld-train/training'
+import { defineReward, type RewardSource, rankReward } from '@aworld-train/training'
 import { runOnce } from 'aworld-train/vitest'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -235,5 +235,50 @@ describe('a training with a judge', () => {
       if (file.startsWith('node_modules') || !(await stat(join(project.folder, file))).isFile()) continue
       expect((await readFile(join(project.folder, file))).includes('judge-secret'), file).toBe(false)
     }
+  }, 120_000)
+
+  it('ranks each group once, also where the run is stopped before the step that trains it', async () => {
+    const judge = await startJudge((question) => {
+      const { candidates } = JSON.parse(question) as { candidates: { id: string; answer: string }[] }
+      return JSON.stringify({ scores: Object.fromEntries(candidates.map(({ id, answer }) => [id, answer === 'yes' ? 0.9 : 0.1])) })
+    })
+    const training = { steps: 2, promptsPerStep: 2, samplesPerPrompt: 4 }
+    const config = {
+      model: { path: model },
+      engine: { threads: 1 },
+      training,
+      sampling: { maxTokens: 6 },
+      models: { judge: judge.settings },
+    }
+    const options = { rewardFunc: rankReward({ judge: 'judge' }), seed: 7, config }
+    const train = async (stopAfterGroups: number) => {
+      const project = await makeProject(folder, model)
+      const asked = judge.questions.length
+      let groups = 0
+      const stop = new AbortController()
+      const onEvent = ({ type }: { type: string }) => {
+        if (type === 'group-end' && ++groups === stopAfterGroups) stop.abort()
+      }
+      if (stopAfterGroups > 0)
+        await expect((await openTrainer(project, { ...options, onEvent })).train(stop.signal)).resolves.toMatchObject({ status: 'stopped' })
+      const { status, curve, ledger } = await (await openTrainer(project, options)).train()
+      const episodes = (await episodesOf(project)).filter(({ split }) => split === 'train')
+      const rewards = episodes.map(({ rollout, reward }) => `${rollout} ${reward}`).sort()
+      const [first] = episodes.filter(({ rewardTrajectories }) => rewardTrajectories)
+      expect(first?.rewardTrajectories).toMatchObject([{ agent: 'reward:judge', turns: [{ cost: 0.0015 }] }])
+      expect(first).toMatchObject({ groupScored: true })
+      return {
+        status,
+        curve: curve.map(({ reward }) => reward),
+        unexplained: ledger?.unexplained,
+        rewards,
+        asked: judge.questions.length - asked,
+      }
+    }
+    const undisturbed = await train(0)
+    expect(undisturbed).toMatchObject({ status: 'finished', unexplained: 0 })
+    expect(undisturbed.asked).toBeGreaterThan(0)
+    expect(await train(2)).toEqual(undisturbed)
+    await judge.close()
   }, 120_000)
 })

@@ -64,6 +64,7 @@ export { createLocalEngine, createVocabularyTokenizer, initModel, trainBpe } fro
 export { getAgentToolEnvAndServers } from '@aworld-train/environment'
 export type { DryRunReport } from '@aworld-train/trainers/shared'
 export {
+  defineGroupReward,
   defineReward,
   gaiaRewardFunc,
   type LoadedAgent,
@@ -71,6 +72,8 @@ export {
   questionScorer,
   type RolloutOptions,
   type RunOptions,
+  rankReward,
+  rubricReward,
   TrainerProcessor,
   type TrainerProcessorClass,
   trainSft,

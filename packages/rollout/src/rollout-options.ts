@@ -27,6 +27,8 @@ export interface RolloutRunnerOptions extends AttemptExecutorOptions {
   readonly reward: Reward | null
   /** The frozen models that the reward may ask. Default: none. */
   readonly rewardModels?: Omit<RewardModels, 'gateway'> | undefined
+  /** Seed of the run, for what a reward of groups draws. Default 0. */
+  readonly seed?: number | undefined
   readonly store: RolloutWriter
   /** Called only when an episode is scored. */
   readonly answerKey: (taskId: string) => AnswerKey

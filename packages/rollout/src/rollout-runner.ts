@@ -23,7 +23,8 @@ import { runRecordedAttempt } from './run-recorded-attempt.ts'
 import type { Schedule } from './scheduler/schedule.ts'
 import { createScheduler, type Scheduler } from './scheduler/scheduler.ts'
 import { createSchedulerState, type SchedulerCommand, type SchedulerState } from './scheduler/scheduler-state.ts'
-import { type Scoring, scoreEpisode } from './score-episode.ts'
+import { scoreEpisode } from './score-episode.ts'
+import { type GroupScoring, scoreGroup } from './score-group.ts'
 import { watchStrayErrors } from './stray-errors.ts'
 import { toEpisode } from './to-episode.ts'
 import { termsOfThisProcess, thisProcess, WorkerLinks } from './worker-links.ts'
@@ -46,7 +47,7 @@ class CoordinatedRunner implements InProcessRolloutRunner {
   readonly #clock: Clock
   readonly #concurrency: number
   readonly #maxLosses: number
-  readonly #scoring: Scoring
+  readonly #scoring: GroupScoring
   readonly #state: SchedulerState
   readonly #scheduler: Scheduler
   readonly #links: WorkerLinks
@@ -67,9 +68,9 @@ class CoordinatedRunner implements InProcessRolloutRunner {
     this.#clock = clock
     this.#concurrency = concurrency
     this.#maxLosses = maxLosses
-    const { reward, rewardModels, answerKey, scoreUnfinished = 'zero', requiresModelCall = true } = options
+    const { reward, rewardModels, answerKey, scoreUnfinished = 'zero', requiresModelCall = true, seed = 0, store } = options
     const models = rewardModels ? { ...rewardModels, gateway } : null
-    this.#scoring = { reward, answerKey, scoreUnfinished, requiresModelCall, models }
+    this.#scoring = { reward, answerKey, scoreUnfinished, requiresModelCall, models, seed, store }
     this.#state = createSchedulerState({ retries, maxLosses, concurrency })
     this.#scheduler = createScheduler(this.#state, (command) => this.#carryOut(command), { clock, decide })
     this.#links = new WorkerLinks({ state: this.#state, tell: this.#scheduler.tell, fail: (error) => this.#failAll(error) })
@@ -104,8 +105,22 @@ class CoordinatedRunner implements InProcessRolloutRunner {
     return settled.promise
   }
 
-  runAll(requests: readonly RolloutRequest[], signal: AbortSignal): Promise<Episode[]> {
-    return runAll((request, each) => this.run(request, each), requests, signal)
+  async runAll(requests: readonly RolloutRequest[], signal: AbortSignal): Promise<Episode[]> {
+    const episodes = await runAll((request, each) => this.run(request, each), requests, signal)
+    if (!this.#options.reward?.scoreGroup) return episodes
+    const groups = Map.groupBy(requests.keys(), (index) => requests[index]!.group)
+    await Promise.all(
+      Array.from(groups.values(), async (indexes) => {
+        const ofGroup = <T>(all: readonly T[]) => indexes.map((index) => all[index]!)
+        const scored = await this.scoreGroup(ofGroup(requests), ofGroup(episodes), signal)
+        for (const [place, index] of indexes.entries()) episodes[index] = scored[place]!
+      }),
+    )
+    return episodes
+  }
+
+  scoreGroup(requests: readonly RolloutRequest[], episodes: readonly Episode[], signal: AbortSignal): Promise<readonly Episode[]> {
+    return scoreGroup(requests, episodes, this.#scoring, signal)
   }
 
   slots(): number {

@@ -39,6 +39,8 @@ export async function scoreEpisode(
   const decision = reward ? decideReward({ stopReason, hasTurns }, scoreUnfinished) : 'none'
   if (!reward || decision === 'none') return episode
   if (decision === 'zero') return { ...episode, reward: 0 }
+  // Its value comes with those of its group.
+  if (reward.scoreGroup) return episode
   const input = { task, episode, answer: answerKey(task.id), files }
   const place = { reward: reward.name, rollout: key, attempt: episode.attempt, taskId: task.id, sample, traceHeaders: traceHeadersOf(span) }
   const agents = trajectories.map(({ agent }) => agent)

@@ -12,7 +12,7 @@ import {
 import { createAttemptWrites } from './attempt-rows.ts'
 import type { CommitQueue } from './commit-queue.ts'
 import type { RolloutColumns } from './rollout-columns.ts'
-import type { RunQueries } from './run-queries.ts'
+import type { EpisodeBody, RunQueries } from './run-queries.ts'
 import type { SegmentPosition } from './segment-writer.ts'
 import { createSampleWrites } from './step-samples.ts'
 import { conflict } from './store-error.ts'
@@ -39,7 +39,7 @@ export interface EncodedEpisode {
 }
 
 /** The writes of a run in a form that can move between threads. Times are Unix milliseconds. */
-export interface EncodedWrites extends Pick<RunStore & SubmissionStore, 'releaseSubmission' | 'commitStep' | 'setState'> {
+export interface EncodedWrites extends Pick<RunStore & SubmissionStore, 'releaseSubmission' | 'keepScores' | 'commitStep' | 'setState'> {
   queue(request: RolloutRequest, at: number): Promise<void>
   keepSubmission(request: RolloutRequest, at: number): Promise<void>
   begin(request: RolloutRequest, at: number, before: EndedAttempt | null): ReturnType<RunStore['begin']>
@@ -92,6 +92,9 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
     'INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(rollout, attempt, trajectory, turn) DO NOTHING',
   )
   const insertEpisode = database.prepare('INSERT INTO episodes(rollout, body) VALUES (?, ?)')
+  const findEpisode = database.prepare('SELECT body FROM episodes WHERE rollout = ?')
+  const changeEpisode = database.prepare('UPDATE episodes SET body = ? WHERE rollout = ?')
+  const changeResult = database.prepare('UPDATE rollouts SET reward = ?, stop_reason = ?, error = ? WHERE id = ?')
   const deleteEpisode = database.prepare('DELETE FROM episodes WHERE rollout = ?')
   const takeBack = database.prepare(`${runAgain} WHERE id = ?`)
   const findStep = database.prepare('SELECT 1 FROM steps WHERE step = ?')
@@ -243,6 +246,23 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
         },
       }),
 
+    keepScores: (scores) =>
+      commits.commit({
+        synced: true,
+        apply() {
+          const rows = scores.map(({ rollout }) => finished(rollout))
+          // Readers that have added up the results without these scores can tell.
+          noteTakenBack(database)
+          for (const [index, { rollout: _, ...score }] of scores.entries()) {
+            const { id } = rows[index]!
+            const body = JSON.parse(findEpisode.get(id)!['body'] as string) as EpisodeBody
+            const { reward, stopReason, error = null } = score
+            changeEpisode.run(JSON.stringify({ ...body, ...score, groupScored: true } satisfies EpisodeBody), id)
+            changeResult.run(reward, stopReason, error && JSON.stringify(error), id)
+          }
+        },
+      }),
+
     cancel: (rollout, attempt, at) => commits.commit({ synced: false, apply: () => void cancelRollout.run(at, rollout, attempt) }),
 
     async takeBack(rollouts) {
@@ -315,6 +335,12 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
     if (row?.status === 'done') return null
     if (row && row.status !== 'queued') queueAgain.run(at, row.id)
     return (row ?? insertWaiting(request, body, at)).id
+  }
+
+  function finished(key: string): StoredRollout {
+    const row = findRollout.get(key) as StoredRollout | undefined
+    if (row?.status !== 'done') throw conflict(`Rollout ${key} has no result and cannot be scored`)
+    return row
   }
 
   function trainable(key: string): number {

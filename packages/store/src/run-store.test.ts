@@ -32,6 +32,34 @@ test('gives back what was finished, tokens and all, after it was closed and open
   await again.close()
 })
 
+test('adds the scores of a group to results, all or none, and readers that added up can tell', async () => {
+  await using folder = await temporaryFolder()
+  const store = await openRunStore({ path: folder.path, thread: true })
+  const requests = ['a', 'b'].map((key) => runRequest(key))
+  const episodes = requests.map((request) => episodeOf(request, 0, turnChain(0, 1), { reward: null }))
+  for (const [index, episode] of episodes.entries()) {
+    await store.begin(requests[index]!)
+    await store.finish(episode)
+  }
+  const [judged] = episodes[0]!.trajectories
+  const error = { code: 'JUDGE_INVALID', boundary: 'reward' as const, retryable: false, message: 'no' }
+  const first = { rollout: 'a', reward: 0.5, stopReason: 'completed' as const, rewardTrajectories: [{ ...judged!, turns: [] }] }
+  await expect(store.keepScores([first, { ...first, rollout: 'c' }])).rejects.toMatchObject(refused)
+  expect(store.episode('a')).toEqual(episodes[0])
+  const reader = readRun(folder.path)
+  const before = reader.timesTakenBack()
+  await store.keepScores([first, { rollout: 'b', reward: null, stopReason: 'failed', error }])
+  expect(store.episode('a')).toEqual({ ...episodes[0], ...first, groupScored: true })
+  expect(store.episode('b')).toEqual({ ...episodes[1], stopReason: 'failed', error, groupScored: true })
+  expect(reader.rolloutRows({}).rows.map(({ reward, stopReason, error: why }) => [reward, stopReason, why?.code])).toEqual([
+    [0.5, 'completed', undefined],
+    [null, 'failed', 'JUDGE_INVALID'],
+  ])
+  expect(reader.timesTakenBack()).toBeGreaterThan(before)
+  reader.close()
+  await store.close()
+})
+
 test('stores the suffix only of a prompt that extends its parent, and the whole of one that does not', async () => {
   await using folder = await temporaryFolder()
   const root = turnOf({ index: 0, parent: null, prompt: [1, 2, 3, 4], completion: [5] })

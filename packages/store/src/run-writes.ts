@@ -35,6 +35,7 @@ export function createRunWrites({
     keepSubmission: (request) => keepSubmission(request, preciseNow()),
     releaseSubmission,
     begin: (request, before = null) => begin(request, preciseNow(), before),
+    keepScores: progress.keepScores,
     commitStep: progress.commitStep,
     discardStepsAfter: progress.discardStepsAfter,
     takeBack: progress.takeBack,

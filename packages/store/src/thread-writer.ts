@@ -69,6 +69,7 @@ export async function startThreadWriter(options: ThreadOptions): Promise<RunWrit
       begin: (request, at, before) => call('begin', [request, at, before]),
       appendTurn: (rollout, attempt, turn) => call('appendTurn', [rollout, attempt, turn], [turn]),
       finish: (episode, missing, worker) => call('finish', [episode, missing, worker], missing),
+      keepScores: (scores) => call('keepScores', [scores]),
       cancel: (rollout, attempt, at) => call('cancel', [rollout, attempt, at]),
       takeBack: (rollouts) => call('takeBack', [rollouts]),
       discardStepsAfter: (step) => call('discardStepsAfter', [step]),

@@ -78,7 +78,15 @@ export {
   resolveSource,
 } from './inputs/named-dataset.ts'
 export { findLoss, passWarnings } from './inputs/named-loss.ts'
-export { createNamedReward, findReward, type NamedReward, requireReward, rewardOfPath, tryReward } from './inputs/named-reward.ts'
+export {
+  createNamedReward,
+  findReward,
+  type NamedReward,
+  refuseGroupReward,
+  requireReward,
+  rewardOfPath,
+  tryReward,
+} from './inputs/named-reward.ts'
 export { raiseFindings } from './inputs/raise-findings.ts'
 export { findStartingModel } from './inputs/starting-model.ts'
 export { type TrainingPlan, trainingName } from './inputs/training-plan.ts'
@@ -106,8 +114,11 @@ export { answeredTask, listTools, preflight, scoreReference } from './preflight/
 export { TrainerProcessor, type TrainerProcessorClass } from './processor/trainer-processor.ts'
 export * from './processor/trainer-registry.ts'
 export { createReward, type RewardSource } from './reward/create-reward.ts'
+export * from './reward/define-group-reward.ts'
 export * from './reward/define-reward.ts'
 export { gaiaRewardFunc } from './reward/gaia-reward.ts'
 export { normalizeNumberStr, normalizeStr, questionScorer, splitString } from './reward/question-scorer.ts'
+export { type RankOptions, rankReward } from './reward/rank-reward.ts'
+export { type RubricOptions, rubricReward } from './reward/rubric-reward.ts'
 export { solutionText } from './reward/solution-text.ts'
 export type { RunOptions } from './run-options.ts'

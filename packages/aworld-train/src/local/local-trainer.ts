@@ -17,6 +17,7 @@ import {
   policyName,
   type RewardSource,
   readLocalConfig,
+  refuseGroupReward,
   refuseProblems,
   requireReward,
   requireTrainable,
@@ -80,6 +81,9 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const names = { reward: this.inputs.reward, baseDirectory, path: settings.reward.path, name: settings.reward.name, configDirectory }
     const keys = { reward: 'reward.path', nativeReward: null }
     const reward = isRead('reward') ? await attempt(() => requireReward(names, 'local', keys)) : undefined
+    const { firstSamples } = settings.training
+    const waves = `training.firstSamples is ${firstSamples}, which asks for the rewards of a part of a group; leave it out, and the group is compared`
+    if (reward && firstSamples !== null) await attempt(() => refuseGroupReward(reward, waves))
     const loss = isRead('training') ? await attempt(() => findLoss(settings.training.loss, configDirectory)) : undefined
     const { model, fromScratch } = this.inputs.options
     const { agent } = this.inputs

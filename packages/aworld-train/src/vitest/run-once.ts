@@ -160,6 +160,7 @@ function createRecord(): RolloutWriter {
     begin: async () => ({ attempt: attempts++, episode: null }),
     appendTurn: async () => {},
     finish: async () => {},
+    keepScores: async () => {},
     cancel: async () => {},
   }
 }

@@ -13,6 +13,7 @@ import {
   openWorkers,
   readListener,
   readToken,
+  refuseGroupReward,
   requireDataset,
   rewardOfPath,
   rowsWarning,
@@ -70,6 +71,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     createEnvironment: () => createEnvironment({ baseDirectory: toolDirectory, ...environmentLimits }),
     async createReward() {
       const reward = rewardOfPath(config.reward, directory)
+      if (reward) await refuseGroupReward(reward, 'serve scores each rollout by itself')
       return reward && (await createNamedReward(reward, config.reward, frozen, { openVerifier }))
     },
   })

@@ -52,9 +52,29 @@ export interface ScoringContext {
   readonly endpoints: Readonly<Record<string, PolicyEndpoint>>
 }
 
-/** Scores a finished episode. Rejects with REWARD_FAILED, REWARD_INVALID, REWARD_TIMEOUT or JUDGE_INVALID. */
+/** The rollouts of one task that a reward compares: at least two, without those that failed. */
+export interface GroupInput {
+  readonly task: TrainingTask
+  readonly answer: AnswerKey
+  readonly episodes: readonly Episode[]
+  /** The name of the group and the seed of the run, for random draws. */
+  readonly group: string
+  readonly seed: number
+}
+
+/**
+ * Scores finished episodes: `episode` each by itself, `group` those of a group together. The values of `rank` are an order within the group
+ * and no score, so that a mean over groups says nothing.
+ */
+export type RewardKind = 'episode' | 'group' | 'rank'
+
+/** Scores a finished episode, or those of a group. Rejects with REWARD_FAILED, REWARD_INVALID, REWARD_TIMEOUT or JUDGE_INVALID. */
 export interface Reward {
   readonly name: string
+  /** Default `episode`. */
+  readonly kind?: RewardKind | undefined
   score(input: RewardInput, context: ScoringContext): Promise<RewardOutput>
+  /** A value for each episode, in their order; `null` abstains. In place of `score` where the kind is another than `episode`. */
+  scoreGroup?(input: GroupInput, context: ScoringContext): Promise<readonly (number | null)[]>
   close(): Promise<void>
 }

@@ -39,6 +39,9 @@ export interface EndedAttempt {
   readonly error: ErrorRecord
 }
 
+/** What a reward that sees a group has made of a finished rollout. */
+export type GroupScore = Pick<Episode, 'rollout' | 'reward' | 'stopReason' | 'error' | 'rewardTrajectories'>
+
 /** The runner's record of its rollouts. A write of an attempt that is no longer current is refused. */
 export interface RolloutWriter {
   /** Records that a rollout waits for a slot. It may be begun without this. */
@@ -54,6 +57,8 @@ export interface RolloutWriter {
    * the same key is refused.
    */
   finish(episode: Episode, worker?: AttemptWorker | null, files?: readonly WorkspaceFile[]): Promise<void>
+  /** Adds the scores of a group to the results of its rollouts, all or none. */
+  keepScores(scores: readonly GroupScore[]): Promise<void>
   /**
    * Records that an attempt was given up without a result; `attempt` is `null` if the rollout still waited for a slot. An attempt that is
    * no longer current is passed over.

@@ -101,6 +101,8 @@ export const Episode = z.strictObject({
   reward: z.number().nullable(),
   /** Calls of frozen models by the reward, an invocation for each model. They are no part of the agent's turns, tokens and cost. */
   rewardTrajectories: z.array(Trajectory).optional(),
+  /** Set if the reward compared the episodes of the group, and has given this one its value, abstained or failed. */
+  groupScored: z.literal(true).optional(),
   /** Rewards of agents of their own, by name, where the reward function returned any. */
   agentRewards: z.record(z.string(), z.number()).optional(),
   stopReason: StopReason,

@@ -89,6 +89,9 @@ export function memoryStore(): MemoryStore {
       check('appendTurn', rollout, attempt)
       turns.set(`${rollout} ${attempt} ${agent} ${turn.index}`, { rollout, attempt, agent, turn })
     },
+    async keepScores(scores) {
+      for (const score of scores) episodes.set(score.rollout, { ...episodes.get(score.rollout)!, ...score, groupScored: true })
+    },
     async finish(episode, worker = null) {
       check('finish', episode.rollout, episode.attempt)
       ends.push({ rollout: episode.rollout, worker, error: null })

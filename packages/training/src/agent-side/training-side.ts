@@ -83,6 +83,7 @@ export async function openTrainingSide<Runner extends { readonly runner: InProce
     reward,
     ...runnerSettings(settings),
     rewardModels: { names: Object.keys(settings.models), maxCost: settings.reward.maxCost },
+    seed,
     ...(workers && { workers }),
     program,
     baseDirectory: agentDirectory,

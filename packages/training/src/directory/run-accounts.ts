@@ -6,6 +6,7 @@ import {
   type RolloutWriter,
   type RunReport,
   type TokenReport,
+  type Trajectory,
 } from '@aworld-train/core'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { OwnedRunStore } from '@aworld-train/store'
@@ -61,6 +62,8 @@ function createCallSummary(episodes: Iterable<Episode>) {
   for (const episode of episodes) add(episode)
   return {
     add,
+    /** Calls of frozen models by a reward that sees groups, which come when their episodes have been added. */
+    addReward: (trajectories: readonly Trajectory[] | undefined) => report.add([], trajectories),
     finish(counts: CallCounts): CallSummary {
       const { gatewayCalls: gateway, engineCalls: engine, toolCalls, lostAttempts: losses } = counts
       const calls = { modelCalls: { agent, gateway, engine }, toolCalls }
@@ -119,7 +122,7 @@ const nothing: Accounts = {
 /** The accounts of all processes of a run. Each process continues from what the previous one saved. */
 export interface RunAccounts {
   /** Wraps a store so that results written to it are counted. None is then read again when the run ends. */
-  counted<Store extends Pick<RolloutWriter, 'finish'>>(store: Store): Store
+  counted<Store extends Pick<RolloutWriter, 'finish' | 'keepScores'>>(store: Store): Store
   /** Adds the counts of these sources from this point on. */
   attach(counters: CallCounters): void
   /** Saves the accounts, at most every half second. A killed process loses its counts since the last save. */
@@ -156,6 +159,10 @@ export function openRunAccounts(store: OwnedRunStore): RunAccounts {
       async finish(episode, worker, files) {
         await writer.finish(episode, worker, files)
         summary.add(episode)
+      },
+      async keepScores(scores) {
+        await writer.keepScores(scores)
+        for (const { rewardTrajectories } of scores) summary.addReward(rewardTrajectories)
       },
     }),
     attach(opened) {

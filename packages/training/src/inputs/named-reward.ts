@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { type Reward, TrainError, type TrainerKeys } from '@aworld-train/core'
 import type { LocalConfig } from '../config/local-config.ts'
 import { type CreateRewardOptions, createReward, type RewardSource } from '../reward/create-reward.ts'
+import { isPythonReward, toRewardReference } from '../reward/reward-module.ts'
 
 export interface NamedReward {
   readonly source: RewardSource
@@ -74,6 +75,17 @@ export const createNamedReward = (
     rewardInput,
     ...parts,
   })
+
+/** Throws CONFIG_INVALID for a reward that sees groups, where `why` says what stands against it. */
+export async function refuseGroupReward({ source, directory }: NamedReward, why: string): Promise<void> {
+  // A function of Python scores an episode; others must be loaded to know.
+  if (typeof source === 'string' && isPythonReward(toRewardReference(source, directory))) return
+  const reward = await createReward(source, { baseDirectory: directory })
+  await reward.close()
+  if (!reward.scoreGroup) return
+  const message = `Reward "${reward.name}" compares the rollouts of a group, and ${why}. Let a judge score each rollout by itself, with rubricReward({ judge, criteria }).`
+  throw new TrainError('CONFIG_INVALID', message)
+}
 
 /** Loads the reward once. Throws the error of the loading. */
 export async function tryReward(source: RewardSource, directory: string, python?: string): Promise<void> {

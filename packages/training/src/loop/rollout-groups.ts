@@ -1,4 +1,4 @@
-import { type Episode, type RolloutRequest, type RunEvent, type RunProgress, roleReward, type Timing } from '@aworld-train/core'
+import { type Episode, type RolloutRequest, type RunEvent, type RunProgress, roleReward } from '@aworld-train/core'
 import type { TrainingSettings } from '../config/local-config.ts'
 import {
   admitGroups,
@@ -44,7 +44,7 @@ export interface RolloutGroupsOptions {
   /** What earlier processes of the run have trained. */
   readonly trained: DurationSum | undefined
   readonly requestsOf: (groups: readonly DrawnGroup[]) => RolloutRequest[][]
-  readonly record: Pick<RunRecord, 'start' | 'isOfEarlierProcess'>
+  readonly record: Pick<RunRecord, 'start' | 'scoreGroup' | 'isOfEarlierProcess'>
   readonly store: Pick<RunProgress, 'getState' | 'setState'>
   /** Whether a group of these episodes is trained with a gradient. */
   readonly isTeaching: (episodes: readonly Episode[]) => boolean
@@ -65,7 +65,7 @@ interface GroupsOfStep {
 
 interface GroupRun {
   readonly requests: readonly RolloutRequest[]
-  readonly episodes: Episode[]
+  episodes: Episode[]
   /** How many of the requests were started, and how many have ended. */
   started: number
   ended: number
@@ -114,22 +114,23 @@ export function createRolloutGroups(options: RolloutGroupsOptions): RolloutGroup
   }
 
   async function roll(draw: number, run: GroupRun, sample: number): Promise<void> {
-    let timing: Timing | null = null
     clock.begin()
-    try {
-      const episode = await record.start(run.requests[sample]!, signal)
-      timing = episode.timing
-      run.episodes[sample] = episode
-      run.ended++
-    } catch (error) {
-      fail(error)
-    }
-    clock.end(timing)
-    if (run.ended === run.started && !failure) await endWave(draw, run).catch(fail)
+    const episode = await record.start(run.requests[sample]!, signal).catch(fail)
+    clock.end(episode?.timing ?? null)
+    if (episode) await endRollout(draw, run, sample, episode).catch(fail)
     changed.resolve()
   }
 
-  function fail(error: unknown): void {
+  async function endRollout(draw: number, run: GroupRun, sample: number, episode: Episode): Promise<void> {
+    run.episodes[sample] = episode
+    const isLast = run.ended + 1 === run.started && !failure
+    // The group is ready when it has its values.
+    if (isLast) run.episodes = [...(await record.scoreGroup(run.requests.slice(0, run.started), run.episodes, signal))]
+    run.ended++
+    if (isLast) await endWave(draw, run)
+  }
+
+  function fail(error: unknown): undefined {
     failure ??= { error }
     others.abort(error)
   }

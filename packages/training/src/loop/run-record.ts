@@ -85,6 +85,11 @@ export class RunRecord {
     return this.#options.runner.run(request, signal)
   }
 
+  /** The episodes of a whole group with their values, if the reward sees groups. */
+  async scoreGroup(requests: readonly RolloutRequest[], episodes: readonly Episode[], signal: AbortSignal): Promise<readonly Episode[]> {
+    return (await this.#options.runner.scoreGroup?.(requests, episodes, signal)) ?? episodes
+  }
+
   /** Counts episodes of requests that were started. */
   count(episodes: readonly Episode[]): void {
     this.#started.count(episodes)

@@ -123,7 +123,8 @@ export interface ScoreReferenceInput {
 export async function scoreReference(
   { reward, source, task, train, program, frozenModels }: ScoreReferenceInput,
   signal: AbortSignal,
-): Promise<number | null | 'asks a model'> {
+): Promise<number | null | 'asks a model' | 'compares a group'> {
+  if (reward.scoreGroup) return 'compares a group'
   const answer = train.answers.get(task.id) ?? { version: 1, taskId: task.id, groundTruth: null }
   try {
     const output = await reward.score({ task, episode: referenceEpisode(task, answer, program.agents), answer }, scoringContext(signal))

@@ -1,10 +1,11 @@
 import { didYouMean, TrainError } from '@aworld-train/core'
+import { type DefinedGroupReward, isDefinedGroupReward } from './define-group-reward.ts'
 import { type DefinedReward, isDefinedReward, type RewardFunction } from './define-reward.ts'
 import { fileNameAsExport } from './reward-module.ts'
 
 export interface ChosenExport {
   readonly name: string
-  readonly value: RewardFunction | DefinedReward
+  readonly value: RewardFunction | DefinedReward | DefinedGroupReward
 }
 
 /**
@@ -29,11 +30,11 @@ export function chooseExport(module: Readonly<Record<string, unknown>>, path: st
   if (name === null) {
     throw new TrainError('MODULE_INVALID', `${path} exports ${list(module)}; name the reward among them, as ./reward.ts#name.`)
   }
-  return { name, value: module[name] as RewardFunction | DefinedReward }
+  return { name, value: module[name] as ChosenExport['value'] }
 }
 
-function isReward(value: unknown): value is RewardFunction | DefinedReward {
-  return typeof value === 'function' || isDefinedReward(value)
+function isReward(value: unknown): value is ChosenExport['value'] {
+  return typeof value === 'function' || isDefinedReward(value) || isDefinedGroupReward(value)
 }
 
 const list = (module: Readonly<Record<string, unknown>>) =>

@@ -1,6 +1,7 @@
 import { type Reward, TrainError, type Verifier } from '@aworld-train/core'
+import { type DefinedGroupReward, isDefinedGroupReward } from './define-group-reward.ts'
 import { type DefinedReward, isDefinedReward, type RewardFunction } from './define-reward.ts'
-import { createInlineReward, type InlineRewardOptions } from './inline-reward.ts'
+import { createInlineReward, type InlineRewardOptions, refuseEpisode } from './inline-reward.ts'
 import { createPythonReward } from './python-reward.ts'
 import { isPythonReward, toRewardReference } from './reward-module.ts'
 import { describe } from './reward-value.ts'
@@ -8,8 +9,8 @@ import { type RewardInputKind, solutionText } from './solution-text.ts'
 import { createVerification } from './verification.ts'
 import { createWorkerReward } from './worker-reward.ts'
 
-/** A positional function, a `defineReward`, a path `./reward.ts#name` or `./reward.py#name`, or a Reward. */
-export type RewardSource = RewardFunction | DefinedReward | Reward | string
+/** A positional function, a `defineReward`, a `defineGroupReward`, a path `./reward.ts#name` or `./reward.py#name`, or a Reward. */
+export type RewardSource = RewardFunction | DefinedReward | DefinedGroupReward | Reward | string
 
 export interface CreateRewardOptions {
   /** Milliseconds for one call, 30,000 by default. The clock starts with the reward. */
@@ -58,6 +59,10 @@ export async function createReward(source: RewardSource, options: CreateRewardOp
     const call: InlineRewardOptions['call'] = (input, context) =>
       source.score({ ...input, verify: (request) => verification.verify(request, input, context.signal) }, context)
     return createInlineReward({ name: source.name, timeoutMs, concurrency, call, close: verification.close })
+  }
+  if (isDefinedGroupReward(source)) {
+    const { name, kind } = source
+    return { ...createInlineReward({ name, timeoutMs, concurrency, call: refuseEpisode, callGroup: source.score }), kind }
   }
   if (isReward(source)) return source
   throw new TrainError(

@@ -1,4 +1,14 @@
-import { createSlots, orAborted, type Reward, type RewardInput, type ScoringContext, TrainError, withDeadline } from '@aworld-train/core'
+import {
+  createSlots,
+  type GroupInput,
+  orAborted,
+  type Reward,
+  type RewardInput,
+  type ScoringContext,
+  TrainError,
+  withDeadline,
+} from '@aworld-train/core'
+import type { GroupValues } from './define-group-reward.ts'
 import { describe, toRewardOutput } from './reward-value.ts'
 
 export interface InlineRewardOptions {
@@ -8,42 +18,48 @@ export interface InlineRewardOptions {
   readonly concurrency: number | null
   /** The signal of the context aborts when the call is over, however it ends. */
   readonly call: (input: RewardInput, context: ScoringContext) => unknown
+  /** Of a reward that sees groups. */
+  readonly callGroup?: ((input: GroupInput, context: ScoringContext) => unknown) | undefined
   readonly close?: (() => Promise<void>) | undefined
 }
 
 /** A reward in this process. Its deadline works only while it awaits; code that never yields blocks the process. */
-export function createInlineReward({ name, timeoutMs, concurrency, call, close = async () => {} }: InlineRewardOptions): Reward {
+export function createInlineReward({ name, timeoutMs, concurrency, call, callGroup, close = async () => {} }: InlineRewardOptions): Reward {
   const slots = createSlots(concurrency ?? Number.POSITIVE_INFINITY)
 
-  async function score(input: RewardInput, context: ScoringContext): Promise<unknown> {
+  async function run(taskId: string, { signal, ...context }: ScoringContext, work: (context: ScoringContext) => unknown): Promise<unknown> {
+    await slots.take(signal)
     const over = new AbortController()
     try {
-      const value = call(input, { ...context, signal: AbortSignal.any([context.signal, over.signal]) })
+      const value = work({ ...context, signal: AbortSignal.any([signal, over.signal]) })
       if (!isThenable(value)) return value
       return await orAborted(
         withDeadline(value, timeoutMs, () => rewardTimeout(name, timeoutMs)),
-        context.signal,
+        signal,
       )
     } catch (error) {
-      if (error instanceof TrainError || context.signal.aborted) throw error
-      throw new TrainError('REWARD_FAILED', `Reward "${name}" threw on task "${input.task.id}": ${messageOf(error)}`, { cause: error })
+      if (error instanceof TrainError || signal.aborted) throw error
+      throw new TrainError('REWARD_FAILED', `Reward "${name}" threw on task "${taskId}": ${messageOf(error)}`, { cause: error })
     } finally {
       over.abort()
+      slots.give()
     }
   }
 
   return {
     name,
-    async score(input, context) {
-      await slots.take(context.signal)
-      try {
-        return toRewardOutput(await score(input, context), name)
-      } finally {
-        slots.give()
-      }
-    },
+    score: async (input, context) => toRewardOutput(await run(input.task.id, context, (each) => call(input, each)), name),
+    ...(callGroup && {
+      scoreGroup: async (input: GroupInput, context: ScoringContext) =>
+        (await run(input.task.id, context, (each) => callGroup(input, each))) as GroupValues,
+    }),
     close,
   }
+}
+
+/** Refuses to score an episode alone by a reward that sees groups. */
+export function refuseEpisode(): never {
+  throw new TrainError('REWARD_INVALID', 'This reward compares the rollouts of a group, and has no score for one of them.')
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -3,15 +3,19 @@ import { parentPort, workerData } from 'node:worker_threads'
 import {
   type CommandResult,
   type ErrorCode,
+  type GroupInput,
   orAborted,
   type RewardInput,
+  type RewardKind,
   type ScoringContext,
   scoringContext,
   TrainError,
   type VerifyRequest,
 } from '@aworld-train/core'
 import { type ChosenExport, chooseExport } from './choose-export.ts'
+import { isDefinedGroupReward } from './define-group-reward.ts'
 import { isDefinedReward } from './define-reward.ts'
+import { refuseEpisode } from './inline-reward.ts'
 import { describe } from './reward-value.ts'
 import { type RewardInputKind, solutionText } from './solution-text.ts'
 
@@ -24,7 +28,8 @@ export interface RewardWorkerData {
 
 export interface RewardWorkerCall {
   readonly id: number
-  readonly input: RewardInput
+  /** An episode, or the episodes of a group. */
+  readonly input: RewardInput | GroupInput
   readonly endpoints: ScoringContext['endpoints']
   readonly timeoutMs: number
 }
@@ -51,7 +56,7 @@ export interface RewardWorkerVerdict {
 }
 
 export type RewardWorkerReply =
-  | { readonly kind: 'ready'; readonly name: string; readonly rich: boolean }
+  | { readonly kind: 'ready'; readonly name: string; readonly rich: boolean; readonly rewardKind: RewardKind }
   | { readonly kind: 'invalid-module'; readonly message: string }
   | { readonly kind: 'verify'; readonly id: number; readonly verification: number; readonly request: VerifyRequest }
   | RewardWorkerAnswer
@@ -74,7 +79,8 @@ async function serve(): Promise<void> {
       else if ('cancel' in message) running.get(message.cancel)?.abort('cancelled')
       else void answer(chosen, message)
     })
-    reply({ kind: 'ready', name: chosen.name, rich: isDefinedReward(chosen.value) })
+    const { name, value } = chosen
+    reply({ kind: 'ready', name, rich: isDefinedReward(value), rewardKind: isDefinedGroupReward(value) ? value.kind : 'episode' })
   } catch (error) {
     reply({ kind: 'invalid-module', message: error instanceof Error ? error.message : describe(error) })
   }
@@ -89,12 +95,8 @@ async function answer({ value }: ChosenExport, { id, input, endpoints, timeoutMs
   const startedAt = performance.now()
   const timer = setTimeout(() => over.abort('timeout'), timeoutMs)
   const context = scoringContext(over.signal, endpoints)
-  const { task, episode, answer: key } = input
   try {
-    const result = isDefinedReward(value)
-      ? value.score({ ...input, verify: (request) => verify(id, request) }, context)
-      : value(task.dataSource, solutionText(episode, rewardInput), key.groundTruth, task.extraInfo, context)
-    const settled = await orAborted(Promise.resolve(result), over.signal)
+    const settled = await orAborted(Promise.resolve(call(value, id, input, context)), over.signal)
     // A call that blocked the thread has kept its timer from ending it.
     if (performance.now() - startedAt > timeoutMs) over.abort('timeout')
     over.signal.throwIfAborted()
@@ -109,6 +111,14 @@ async function answer({ value }: ChosenExport, { id, input, endpoints, timeoutMs
     running.delete(id)
     over.abort('ended')
   }
+}
+
+function call(value: ChosenExport['value'], id: number, input: RewardInput | GroupInput, context: ScoringContext): unknown {
+  if ('episodes' in input) return isDefinedGroupReward(value) ? value.score(input, context) : refuseEpisode()
+  if (isDefinedGroupReward(value)) return refuseEpisode()
+  if (isDefinedReward(value)) return value.score({ ...input, verify: (request) => verify(id, request) }, context)
+  const { task, episode, answer } = input
+  return value(task.dataSource, solutionText(episode, rewardInput), answer.groundTruth, task.extraInfo, context)
 }
 
 let nextVerification = 0
@@ -144,6 +154,7 @@ function send(id: number, value: unknown): void {
 }
 
 function isSmall(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length <= 10_000 && value.every((each) => typeof each === 'number' || each === null)
   if (typeof value === 'number' || typeof value === 'boolean' || value === null || value === undefined) return true
   if (typeof value !== 'object' || !('reward' in value) || Object.keys(value).length > 3) return false
   const { scores, agents } = value as { readonly scores?: unknown; readonly agents?: unknown }

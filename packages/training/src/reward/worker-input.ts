@@ -1,4 +1,4 @@
-import type { Episode, RewardInput } from '@aworld-train/core'
+import type { Episode, GroupInput, RewardInput } from '@aworld-train/core'
 
 /** Most characters of one episode that a worker is sent. Longer ones are cut. */
 const maxMessageCharacters = 1_000_000
@@ -23,3 +23,9 @@ export function toWorkerInput(input: RewardInput, rich: boolean): RewardInput {
   }
   return { task, episode: bounded, answer, ...(rich && { files }) }
 }
+
+/** The group that a worker gets: its episodes as those of a rich reward, each within its bound. */
+export const toGroupInput = (input: GroupInput): GroupInput => ({
+  ...input,
+  episodes: input.episodes.map((episode) => toWorkerInput({ ...input, episode }, true).episode),
+})

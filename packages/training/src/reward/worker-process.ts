@@ -1,11 +1,20 @@
 import { Worker } from 'node:worker_threads'
-import { errorMessage, type RewardInput, type ScoringContext, siblingModule, TrainError, withDeadline } from '@aworld-train/core'
+import {
+  errorMessage,
+  type GroupInput,
+  type RewardInput,
+  type RewardKind,
+  type ScoringContext,
+  siblingModule,
+  TrainError,
+  withDeadline,
+} from '@aworld-train/core'
 import type { CallListener, CallProcess } from './reward-calls.ts'
 import type { RewardReference } from './reward-module.ts'
 import type { RewardWorkerAnswer, RewardWorkerCall, RewardWorkerData, RewardWorkerReply, RewardWorkerVerdict } from './reward-worker.ts'
 import type { RewardInputKind } from './solution-text.ts'
 import type { Verification } from './verification.ts'
-import { toWorkerInput } from './worker-input.ts'
+import { toGroupInput, toWorkerInput } from './worker-input.ts'
 
 export interface WorkerProcessOptions {
   readonly reference: RewardReference
@@ -15,13 +24,14 @@ export interface WorkerProcessOptions {
 }
 
 export interface WorkerValues {
-  readonly input: RewardInput
+  readonly input: RewardInput | GroupInput
   readonly endpoints: ScoringContext['endpoints']
 }
 
 /** A worker thread that has loaded the user's module. Its owner closes it. */
 export interface WorkerProcess extends CallProcess<WorkerValues, RewardWorkerAnswer> {
   readonly name: string
+  readonly kind: RewardKind
 }
 
 const startTimeoutMs = 30_000
@@ -39,8 +49,8 @@ export async function startWorker({ reference, rewardInput, memoryMb, verificati
     resourceLimits: { maxOldGenerationSizeMb: memoryMb },
     stdin: false,
   })
-  const { name, rich } = await untilReady(thread, reference)
-  const running = new Map<number, { readonly input: RewardInput; readonly over: AbortController }>()
+  const { name, rich, rewardKind } = await untilReady(thread, reference)
+  const running = new Map<number, { readonly input: WorkerValues['input']; readonly over: AbortController }>()
   let listener: CallListener<RewardWorkerAnswer> | null = null
   let watch: NodeJS.Timeout | undefined
 
@@ -62,7 +72,7 @@ export async function startWorker({ reference, rewardInput, memoryMb, verificati
     if (!call) return
     const { input, over } = call
     verification
-      .verify(request, input, over.signal)
+      .verify(request, input as RewardInput, over.signal)
       .catch((error: unknown) => ({ error: errorMessage(error) }))
       .then((result) => over.signal.aborted || thread.postMessage({ verification: number, result } satisfies RewardWorkerVerdict))
   }
@@ -81,6 +91,7 @@ export async function startWorker({ reference, rewardInput, memoryMb, verificati
 
   return {
     name: reference.exportName ?? name,
+    kind: rewardKind,
     listen(to) {
       listener = to
     },
@@ -90,7 +101,12 @@ export async function startWorker({ reference, rewardInput, memoryMb, verificati
           watch = setInterval(look, memoryCheckMs)
         }, memoryCheckAfterMs)
       running.set(id, { input, over: new AbortController() })
-      thread.postMessage({ id, input: toWorkerInput(input, rich), endpoints, timeoutMs } satisfies RewardWorkerCall)
+      thread.postMessage({
+        id,
+        input: 'episodes' in input ? toGroupInput(input) : toWorkerInput(input, rich),
+        endpoints,
+        timeoutMs,
+      } satisfies RewardWorkerCall)
     },
     cancel: (id) => thread.postMessage({ cancel: id }),
     async close() {

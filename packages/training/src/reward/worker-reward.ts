@@ -1,9 +1,10 @@
-import { type Reward, type RewardInput, type RewardOutput, TrainError } from '@aworld-train/core'
+import { type GroupInput, type Reward, type ScoringContext, TrainError } from '@aworld-train/core'
+import type { GroupValues } from './define-group-reward.ts'
 import { rewardTimeout } from './inline-reward.ts'
 import { type CallEnd, createRewardCalls } from './reward-calls.ts'
 import { toRewardOutput } from './reward-value.ts'
 import type { RewardWorkerAnswer } from './reward-worker.ts'
-import { startWorker, type WorkerProcessOptions } from './worker-process.ts'
+import { startWorker, type WorkerProcessOptions, type WorkerValues } from './worker-process.ts'
 
 export interface WorkerRewardOptions extends WorkerProcessOptions {
   readonly timeoutMs: number
@@ -18,11 +19,11 @@ export interface WorkerRewardOptions extends WorkerProcessOptions {
 export async function createWorkerReward(options: WorkerRewardOptions): Promise<Reward> {
   const { reference, timeoutMs, concurrency } = options
   const first = await startWorker(options)
-  const { name } = first
+  const { name, kind } = first
   const calls = createRewardCalls({ start: () => startWorker(options), first, limit: concurrency ?? 1, timeoutMs })
   let closed = false
 
-  function toOutcome(end: CallEnd<RewardWorkerAnswer>, { task }: RewardInput): unknown {
+  function toOutcome(end: CallEnd<RewardWorkerAnswer>, { task }: WorkerValues['input']): unknown {
     const failed = (why: string, cause?: unknown, error?: Extract<RewardWorkerAnswer, { kind: 'threw' }>['error']) => {
       const message = `Reward "${name}" failed on task "${task.id}": ${why.replace(/\.$/, '')}.`
       return new TrainError(error?.code ?? 'REWARD_FAILED', message, { cause, ...(error?.details && { details: error.details }) })
@@ -50,15 +51,21 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
     }
   }
 
+  async function score(input: WorkerValues['input'], { signal, endpoints }: ScoringContext): Promise<unknown> {
+    signal.throwIfAborted()
+    if (closed) throw new TrainError('REWARD_FAILED', `Reward "${name}" of ${reference.path} is closed.`)
+    const outcome = await calls.call({ values: { input, endpoints }, signal, toOutcome: (end) => toOutcome(end, input) })
+    if (outcome instanceof TrainError) throw outcome
+    return outcome
+  }
+
   return {
     name,
-    async score(input, { signal, endpoints }): Promise<RewardOutput> {
-      signal.throwIfAborted()
-      if (closed) throw new TrainError('REWARD_FAILED', `Reward "${name}" of ${reference.path} is closed.`)
-      const outcome = await calls.call({ values: { input, endpoints }, signal, toOutcome: (end) => toOutcome(end, input) })
-      if (outcome instanceof TrainError) throw outcome
-      return toRewardOutput(outcome, name)
-    },
+    kind,
+    score: async (input, context) => toRewardOutput(await score(input, context), name),
+    ...(kind !== 'episode' && {
+      scoreGroup: async (input: GroupInput, context: ScoringContext) => (await score(input, context)) as GroupValues,
+    }),
     async close() {
       closed = true
       await calls.close()

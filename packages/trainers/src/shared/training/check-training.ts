@@ -16,6 +16,7 @@ import {
   policyName,
   type RewardSource,
   type RunOptions,
+  refuseGroupReward,
   requireReward,
   rowsWarning,
   type TrainerSettings,
@@ -126,6 +127,8 @@ export async function checkPythonTraining(trainer: Trainer, source: unknown, inp
     warnings.push(...(template ?? []), ...(lengths ?? []))
   }
   const reward = failed.has('reward') ? undefined : await attempt(() => rewardOf(trainer, config, inputs, python?.path))
+  const why = `${trainer.name} asks for the reward of each row by itself; trainers that run our own loop (local, tinker) ask for groups`
+  if (reward && !settings.reward.native) await attempt(() => refuseGroupReward(reward, why))
   for (const { level, message } of python?.report.problems ?? []) if (level === 'warning') warnings.push(message)
   let planned: TrainerPlan | undefined
   if (agent && train && start && config.version !== null) {
