@@ -24,7 +24,14 @@ export async function rescoreEpisode(earlier: Episode, request: RolloutRequest, 
 }
 
 /** An episode as it was before its reward, of which a failure is taken back. */
-function withoutReward({ agentRewards: _rewards, error, stopReason, ...episode }: Episode): Episode {
+function withoutReward({
+  agentRewards: _rewards,
+  groupScored: _group,
+  rewardTrajectories: _calls,
+  error,
+  stopReason,
+  ...episode
+}: Episode): Episode {
   const unscored = { ...episode, reward: null, scores: {} }
   if (error?.boundary === 'reward') return { ...unscored, stopReason: 'completed' }
   return { ...unscored, stopReason, ...(error && { error }) }

@@ -59,6 +59,8 @@ const rough = (value: number) => value.toFixed(2)
 const interval = ([low, high]: readonly [number, number], text = number) => `[${text(low)}, ${text(high)}]`
 
 function rewardLines({ reward, interval: range, bounds, scored, rollouts, unscored, tasks, failed }: EvaluationReport): Line[] {
+  if (reward === null && scored.rollouts > 0)
+    return [['ranks', `${scored.rollouts} of ${rollouts} rollouts; an order within each task is no score and has no mean`]]
   if (reward === null || range === null) return [['answers', `${rollouts - failed} of ${rollouts}; nothing is scored without --reward`]]
   const rest = bounds ? `, ${number(bounds[0])} to ${number(bounds[1])} with the rest` : ''
   const part = scored.rollouts < rollouts ? `; ${scored.rollouts} of ${rollouts} scored${rest}` : ''

@@ -99,7 +99,14 @@ async function evaluateInRun(plan: EvaluationPlan, request: PartsRequest, run: R
     evaluationName,
     episodes.filter((episode) => episode !== null),
   )
-  return await leaveReport(run, plan, { requests, episodes, weights: model.weights, accounts, against })
+  return await leaveReport(run, plan, {
+    requests,
+    episodes,
+    weights: model.weights,
+    isRank: parts.reward?.kind === 'rank',
+    accounts,
+    against,
+  })
 
   function failedBefore(key: string): boolean {
     const episode = store.episode(key)

@@ -33,6 +33,8 @@ export interface EvaluationOutcome {
   /** In the order of the requests; `null` is one that was not started. */
   readonly episodes: readonly (Episode | null)[]
   readonly weights: OpenedModel['weights']
+  /** Whether rewards only order the samples of a task, so that they have no mean. */
+  readonly isRank: boolean
   readonly accounts: Pick<RunAccounts, 'finish'>
   /** The evaluation to compare with. */
   readonly against: FinishedEvaluation | undefined
@@ -45,7 +47,7 @@ export interface EvaluationOutcome {
 export async function leaveReport(
   { path, store, emit }: RunDirectory,
   plan: EvaluationPlan,
-  { requests, episodes, weights, accounts, against }: EvaluationOutcome,
+  { requests, episodes, weights, isRank, accounts, against }: EvaluationOutcome,
 ): Promise<EvaluationWithResults> {
   const { settings, dataset, seed, sampling, samplesPerTask } = plan
   const rollouts = requests.map(
@@ -57,7 +59,7 @@ export async function leaveReport(
       episode: episodes[index]!,
     }),
   )
-  const options = { answers: dataset.answers, hasPrice: plan.model.hasPrice }
+  const options = { answers: dataset.answers, hasPrice: plan.model.hasPrice, isRank }
   const summary = summarizeRollouts(rollouts, options)
   const results = rollouts.map((each) => toRow(each, options))
   const { calls, tokenReport, wallMs } = await accounts.finish()

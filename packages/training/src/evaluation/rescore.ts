@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { displayPath, type Episode, type EvaluationWithResults, type RolloutRequest, TrainError } from '@aworld-train/core'
-import { rescoreEpisode, runInSlots } from '@aworld-train/rollout'
+import { rescoreEpisode, runInSlots, scoreGroup } from '@aworld-train/rollout'
 import { readFiles, readRun } from '@aworld-train/store'
 import { openPolicyGateway } from '../agent-side/policy-gateway.ts'
 import { writeParquet } from '../dataset/write-parquet.ts'
@@ -51,6 +51,8 @@ export async function rescoreEvaluation(plan: EvaluationPlan, { from, ...request
     const scoring = {
       reward,
       answerKey,
+      seed: plan.seed,
+      store,
       scoreUnfinished: plan.settings.reward.unfinished,
       requiresModelCall: false,
       models: await openJudges(opened, plan, emit),
@@ -67,8 +69,13 @@ export async function rescoreEvaluation(plan: EvaluationPlan, { from, ...request
       const files = await readFiles(source, episode.files ?? [])
       await counted.finish(await rescoreEpisode(episode, task, { ...scoring, files, signal, attempt }), null, files)
     })
+    for (const group of Map.groupBy(requests, (each) => each.group).values()) {
+      const members = group.flatMap(({ key }) => store.episode(key) ?? [])
+      await scoreGroup(group, members, scoring, signal)
+    }
     const episodes = requests.map(({ key }) => store.episode(key))
-    return await leaveReport(run, plan, { requests, episodes, weights: { model, checkpoint, policies }, accounts, against: from })
+    const weights = { model, checkpoint, policies }
+    return await leaveReport(run, plan, { requests, episodes, weights, isRank: reward.kind === 'rank', accounts, against: from })
   })
 
   function answerKey(taskId: string) {

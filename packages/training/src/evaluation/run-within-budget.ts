@@ -1,7 +1,7 @@
-import { type Episode, episodeCost, type RolloutRequest, type RolloutRunner, rewardCost, runAll } from '@aworld-train/core'
+import { type Episode, episodeCost, type RolloutRequest, type RolloutRunner, rewardCost } from '@aworld-train/core'
 
 export interface BudgetOptions {
-  readonly runner: Pick<RolloutRunner, 'run'>
+  readonly runner: Pick<RolloutRunner, 'run' | 'runAll'>
   /** US dollars that all rollouts together may cost; `null` sets no limit. */
   readonly budget: number | null
   /** Most rollouts at once. */
@@ -20,7 +20,7 @@ const firstRollouts = 8
  */
 export async function runWithinBudget(requests: readonly RolloutRequest[], options: BudgetOptions): Promise<(Episode | null)[]> {
   const { runner, budget, concurrency, maxCost, signal } = options
-  if (budget === null) return await runAll((request, each) => runner.run(request, each), requests, signal)
+  if (budget === null) return await runner.runAll(requests, signal)
   const episodes: (Episode | null)[] = requests.map(() => null)
   const waiting = requests.map((request, index) => ({ request, index }))
   let spent = 0
@@ -64,5 +64,11 @@ export async function runWithinBudget(requests: readonly RolloutRequest[], optio
   grow()
   while (lanes.size > 0) await Promise.all(lanes)
   if (others.signal.aborted) throw others.signal.reason
-  return episodes
+  // What has its result is not run again, and a reward that sees groups gets them here.
+  const scored = await runner.runAll(
+    requests.filter((_request, index) => episodes[index]),
+    signal,
+  )
+  const byKey = new Map(scored.map((episode) => [episode.rollout, episode]))
+  return requests.map(({ key }) => byKey.get(key) ?? null)
 }

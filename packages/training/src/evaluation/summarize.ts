@@ -40,6 +40,8 @@ export interface SummaryOptions {
   readonly answers: ReadonlyMap<string, AnswerKey>
   /** Whether the cost of agents' calls is known where they cost anything. */
   readonly hasPrice: boolean
+  /** Whether rewards only order the samples of a task, so that they have no mean. */
+  readonly isRank?: boolean | undefined
 }
 
 /** Ends that say nothing about the agent. */
@@ -79,14 +81,14 @@ export function toRow(
  * started, or whose reward abstained is in none of them. `bounds` says what the failed ones could change.
  */
 export function summarizeRollouts(rollouts: readonly EvaluationRollout[], options: SummaryOptions): EvaluationNumbers {
-  const { answers, hasPrice } = options
+  const { answers, hasPrice, isRank = false } = options
   const byTask = [...Map.groupBy(rollouts, ({ task }) => task.id).values()]
   const ended = rollouts.flatMap(({ episode }) => (episode ? [episode] : []))
   const failed = ended.filter(hasFailed)
   const scored = ended.filter(({ reward }) => reward !== null)
   const missing = rollouts.length - ended.length + failed.length
   const rewards = byTask.map(rewardsOf)
-  const isScored = scored.length > 0
+  const isScored = scored.length > 0 && !isRank
   const overall = toTaskMean(meansOf(rewards))
   const kinds = [...Map.groupBy(byTask, ([first]) => first!.kind)]
   const turns = ended.flatMap(turnsOf)
@@ -109,7 +111,7 @@ export function summarizeRollouts(rollouts: readonly EvaluationRollout[], option
       kinds.flatMap(([kind, tasks]) => {
         const ofKind = tasks.map(rewardsOf)
         const values = meansOf(ofKind)
-        return values.length === 0 ? [] : [[kind, { ...toTaskMean(values), rollouts: ofKind.flat().length }]]
+        return values.length === 0 || isRank ? [] : [[kind, { ...toTaskMean(values), rollouts: ofKind.flat().length }]]
       }),
     ),
     cost: hasPrice ? sumOf(turns.map(({ cost = 0 }) => cost)) : null,
