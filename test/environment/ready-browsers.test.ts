@@ -1,4 +1,3 @@
-// @module-tag quick
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -48,7 +47,7 @@ async function browseFirst(options?: Parameters<typeof openDesks>[0]): Promise<{
   return { desks, fresh }
 }
 
-test('where leases browse, the browser of the next starts with it, and answers as a fresh one', { timeout }, async () => {
+test('where leases browse, the browser of the next starts with it, and answers as a fresh one', { tags: ['quick'], timeout }, async () => {
   const { desks, fresh } = await browseFirst()
   await desks.with('early', pages, async (desk) => {
     await untilReady()
@@ -101,7 +100,7 @@ test('one waits for the next lease, which has it alone, and ends with the server
   expect(commandsBelowUs(/^(?:node|\/usr\/lib\/chromium|bwrap)/)).toEqual([])
 })
 
-test('one that died while it waited for a lease is not handed out', { timeout }, async () => {
+test('one that died while it waited for a lease is not handed out', { tags: ['quick'], timeout }, async () => {
   const { desks, fresh } = await browseTwice()
   for (const victim of [program, chromium]) {
     const [pid] = commandsBelowUs(victim)
