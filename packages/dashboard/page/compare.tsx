@@ -4,20 +4,25 @@ import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { Absent } from './absent.tsx'
 import { align, sharedPrefix } from './align.ts'
-import { client, isAnswered, useLoaded } from './data.ts'
+import { client, isAnswered, useLoaded, useSummary } from './data.ts'
 import { clip, fixed, integer, points, probability, stepName, visible } from './format.ts'
-import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
+import { type Group, isEvaluation, isOfEvaluation, placeOf, sampleName } from './groups-of.ts'
 import { mainInvocation } from './lanes.ts'
 import { filter, go, hrefs, route } from './route.ts'
-import { surprise, type Token, tokensOf } from './token-stream.ts'
+import { byText, isTextAlone, surprise, type Token, tokensOf, wordsOf } from './token-stream.ts'
 import { Advantage, Dot, Dots, InvocationChoice, Section, useKeys } from './ui.tsx'
 import { useRollout } from './use-rollout.ts'
 
 const piece = (token: Token) => visible(clip(token.text, 44))
+/** What is compared: tokens by their ids, by their texts in another run, or the words of messages where text alone was recorded. */
+type Pieces = 'ids' | 'texts' | 'words'
+
 /** The tokens of an invocation; none if the rollout has none of this id. */
-const streamOf = (trace: RolloutTrace, id: string) => {
+const streamOf = (trace: RolloutTrace, id: string, pieces: Pieces): readonly Token[] => {
   const invocation = trace.invocations.find((each) => each.id === id)
-  return invocation ? tokensOf(trace, invocation) : []
+  if (!invocation) return []
+  if (pieces === 'words') return wordsOf(invocation)
+  return pieces === 'texts' ? byText(tokensOf(trace, invocation)) : tokensOf(trace, invocation)
 }
 
 interface Way {
@@ -27,10 +32,10 @@ interface Way {
 }
 
 /** The continuation of every sample of the group after the prefix that these two share. */
-function waysOf(traces: readonly RolloutTrace[], invocation: string, prefix: readonly Token[]): Way[] {
-  const ways = new Map<number, Way>()
+function waysOf(traces: readonly RolloutTrace[], invocation: string, prefix: readonly Token[], pieces: Pieces): Way[] {
+  const ways = new Map<Token['id'], Way>()
   for (const trace of traces) {
-    const tokens = streamOf(trace, invocation)
+    const tokens = streamOf(trace, invocation, pieces)
     const token = tokens[prefix.length]
     if (!token || prefix.some(({ id }, index) => tokens[index]?.id !== id)) continue
     const way = ways.get(token.id) ?? { token, rewards: [], keys: [] }
@@ -44,7 +49,15 @@ function waysOf(traces: readonly RolloutTrace[], invocation: string, prefix: rea
 /** Most samples of a large group whose tokens are read for the comparison. */
 const mostSiblings = 64
 
-function Side({ group, rollout, name, children }: { group: Group; rollout: string; name: string; children?: ComponentChildren }) {
+interface SideProps {
+  readonly group: Group
+  readonly rollout: string
+  readonly name: string
+  /** Its run, if the other side is in another one. */
+  readonly run: string | null
+  readonly children?: ComponentChildren
+}
+function Side({ group, rollout, name, run, children }: SideProps) {
   const index = group.rows.findIndex(({ key }) => key === rollout)
   const row = group.rows[index]
   if (!row) return null
@@ -52,7 +65,10 @@ function Side({ group, rollout, name, children }: { group: Group; rollout: strin
   return (
     <div class="side">
       <b class="letter">{name}</b>
-      <a href={hrefs.rollout(rollout)}>{sampleName(row)}</a>
+      <a href={hrefs.rollout(rollout, {}, run ?? undefined)}>
+        {run === null ? '' : `${run}, `}
+        {sampleName(row)}
+      </a>
       <span>
         <Dot reward={row.reward} /> {points(row.reward)}
       </span>
@@ -155,10 +171,12 @@ function Cell({ tokens, isSame, isWhole, side, isEqual, toneOf, unfold }: CellPr
   )
 }
 
-export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: string }) {
+/** Two rollouts, of which the second may be in another run. */
+export function Compare({ summary, a, b, otherRun }: { summary: RunSummary; a: string; b: string; otherRun: string | null }) {
   const [isWhole, showWhole] = useState(false)
   const left = useRollout(a, summary)
-  const right = useRollout(b, summary)
+  const other = useSummary(otherRun ?? route.value.run)
+  const right = useRollout(b, other.value, otherRun ?? undefined)
   const { group } = left
   const otherGroup = right.group
   const siblings = group?.rows ?? []
@@ -174,19 +192,27 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
   const wanted = route.value.query.get('invocation')
   const invocation = invocations.find(({ id }) => id === wanted) ?? mainInvocation(invocations)
   const id = invocation?.id ?? ''
-  const beside = (one: string, other: string) => hrefs.compare(one, other, id === wanted ? { invocation: id } : {})
+  const inOther = otherRun === null ? {} : { in: otherRun }
+  const beside = (one: string, two: string) => hrefs.compare(one, two, { ...(id === wanted && { invocation: id }), ...inOther })
+  const swapped = otherRun === null ? beside(b, a) : hrefs.compare(b, a, { in: route.value.run }, otherRun)
   const turn = (by: number) => {
-    const at = siblings.findIndex(({ key }) => key === b)
-    const count = siblings.length
+    const others = otherGroup?.rows ?? []
+    const at = others.findIndex(({ key }) => key === b)
+    const count = others.length
     for (let step = 1; step <= count; step++) {
-      const next = siblings[(at + by * step + count * step) % count]!
-      if (next.key !== a) return go(beside(a, next.key))
+      const next = others[(at + by * step + count * step) % count]!
+      if (otherRun !== null || next.key !== a) return go(beside(a, next.key))
     }
   }
-  const isRead = left.isRead && right.isRead && isAnswered(traces)
-  useKeys({ ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), s: () => go(beside(b, a)), a: () => showWhole(!isWhole) }, isRead)
-  const [x, y] = [left.trace ? streamOf(left.trace, id) : [], right.trace ? streamOf(right.trace, id) : []]
+  const isRead = left.isRead && right.isRead && isAnswered(traces) && isAnswered(other)
+  useKeys({ ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), s: () => go(swapped), a: () => showWhole(!isWhole) }, isRead)
+  const pieces = all.some((each) => each.id === id && isTextAlone(each)) ? 'words' : otherRun === null ? 'ids' : 'texts'
+  const [x, y] = useMemo(
+    () => [left.trace ? streamOf(left.trace, id, pieces) : [], right.trace ? streamOf(right.trace, id, pieces) : []] as const,
+    [left.trace, right.trace, id, pieces],
+  )
   const aligned = useMemo(() => align(x, y), [x, y])
+  const unit = pieces === 'words' ? 'word' : 'token'
   // Everything is read before anything is shown, so that nothing moves.
   if (!isRead) return null
   const problem = left.error ?? right.error ?? traces.error
@@ -195,7 +221,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
   const head = (
     <div class="title">
       <div class="trail">
-        <a href={hrefs.step(place)}>{stepName(place)}</a>
+        <a href={hrefs.step(place)}>{isOfEvaluation(siblings[0]!) ? 'Tasks' : stepName(place)}</a>
         <span>›</span>
         <a href={hrefs.step(place, { group: group.id })}>{`${isEvaluation(place) ? 'task' : 'group'} ${group.label}`}</a>
         <span>›</span>
@@ -213,7 +239,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
     )
   const shared = sharedPrefix(x, y)
   const [p, q] = [x[shared], y[shared]]
-  const ways = traces.value ? waysOf(traces.value, id, x.slice(0, shared)) : []
+  const ways = traces.value ? waysOf(traces.value, id, x.slice(0, shared), pieces) : []
   const gone = siblings.length - ways.reduce((sum, way) => sum + way.keys.length, 0)
   const { lines, equal } = aligned
   const same = equal.size / 2
@@ -228,10 +254,10 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
     <>
       {head}
       <div class="sides">
-        <Side group={group} rollout={a} name="A">
+        <Side group={group} rollout={a} name="A" run={otherRun && route.value.run}>
           <Dots group={group} current={a} href={(key) => beside(key, b)} />
         </Side>
-        <Side group={otherGroup ?? group} rollout={b} name="B">
+        <Side group={otherGroup ?? group} rollout={b} name="B" run={otherRun}>
           <Dots group={otherGroup ?? group} current={b} href={(key) => beside(a, key)} />
         </Side>
       </div>
@@ -242,11 +268,11 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
       )}
       {!p && !q ? (
         <div class="empty" key="equal">
-          <h2>{x.length === 0 ? 'No tokens to compare' : 'Equal to the last token'}</h2>
+          <h2>{x.length === 0 ? 'Nothing to compare' : `Equal to the last ${unit}`}</h2>
           <p>
             {x.length === 0
-              ? `Neither has a token of ${visible(id)}: its calls, if it made any, were recorded as text alone.`
-              : `Both have the same ${integer(x.length)} tokens of ${visible(id)}.`}{' '}
+              ? `Neither has a token or a word of ${visible(id)}.`
+              : `Both have the same ${integer(x.length)} ${unit}s of ${visible(id)}.`}{' '}
             Choose another sample above; ← and → go through them.
           </p>
         </div>
@@ -255,8 +281,8 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
           <Section
             title={
               p?.origin === 'sampled' || q?.origin === 'sampled'
-                ? `They part at token ${integer(shared)}, in turn ${(p ?? q)!.turn + 1}`
-                : `The environment parts them at token ${integer(shared)}`
+                ? `They part at ${unit} ${integer(shared)}, in turn ${(p ?? q)!.turn + 1}`
+                : `The environment parts them at ${unit} ${integer(shared)}`
             }
             note={isOtherWeights ? 'under different weights' : 'after the same prefix'}
           >
@@ -266,14 +292,14 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
             </div>
           </Section>
           <Section
-            title={isEvaluation(place) ? `All ${siblings.length} evaluations, here` : `All ${siblings.length} samples, here`}
-            note="next token, mean reward"
+            title={`All ${siblings.length} ${isEvaluation(place) && !isOfEvaluation(siblings[0]!) ? 'evaluations' : 'samples'}${otherRun === null ? '' : ' of A'}, here`}
+            note={`next ${unit}, mean reward`}
           >
             <div class="scroll">
               <table class="rows ways">
                 <thead class="unseen">
                   <tr>
-                    <th scope="col">next token</th>
+                    <th scope="col">next {unit}</th>
                     <th scope="col">samples</th>
                     <th scope="col">which</th>
                     <th scope="col">mean reward</th>
@@ -315,7 +341,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
       ) : (
         <Section
           class="aligned"
-          title="Aligned by tokens"
+          title={`Aligned by ${unit}s`}
           note={
             <>
               <b>{integer(same)}</b> equal, <span class="m-a">{integer(x.length - same)} only in A</span>,{' '}

@@ -1,18 +1,13 @@
 // The shown runs, and the data that has been read of them.
 
-import type { RolloutList, RolloutQuery, RunClient, RunListing, RunSummary } from '@aworld-train/core'
+import type { RolloutList, RolloutQuery, RunClient, RunSummary } from '@aworld-train/core'
 import { computed, type Signal, signal } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
 import { addressOfRuns } from '../src/address-of-runs.ts'
 import { createEmbeddedClient } from '../src/embedded-client.ts'
-import type { ExportedRun } from '../src/export-data.ts'
-import { createHttpRuns } from '../src/http-client.ts'
+import type { ExportedComparison, ExportedRun } from '../src/export-data.ts'
+import { createHttpRuns, type HttpRuns } from '../src/http-client.ts'
 import { route } from './route.ts'
-
-interface Runs {
-  list(): Promise<readonly RunListing[]>
-  run(id: string): RunClient
-}
 
 /** Keeps the token of the address for this server, and removes it from the address, which people copy. */
 function readToken(): string {
@@ -26,13 +21,13 @@ function readToken(): string {
   return token ?? localStorage.getItem(name) ?? ''
 }
 
-function openRuns(): Runs {
+function openRuns(): HttpRuns {
   const text = document.getElementById('data')?.textContent
   if (!text)
     return createHttpRuns(location.origin, readToken(), (isThere) => {
       isConnected.value = isThere
     })
-  const { runs } = JSON.parse(text) as { runs: readonly ExportedRun[] }
+  const { runs, comparisons } = JSON.parse(text) as { runs: readonly ExportedRun[]; comparisons: readonly ExportedComparison[] }
   // The file opens at its run. An address with a place in it is kept.
   if (location.hash === '') location.replace(addressOfRuns(runs.map(({ listing }) => listing.id)))
   const clients = new Map(
@@ -40,6 +35,10 @@ function openRuns(): Runs {
   )
   return {
     list: async () => runs.map(({ listing }) => listing),
+    async compare(first, second) {
+      const found = comparisons.find((each) => each.first === first && each.second === second)
+      return found ?? { comparison: null, problem: 'The file has no such comparison.' }
+    },
     run(id) {
       const client = clients.get(id)
       if (!client) throw new Error(`This file has no run "${id}".`)

@@ -6,6 +6,7 @@ export const fixed = (value: number | null | undefined, digits = 3) =>
 export const signed = (value: number | null, digits = 2) =>
   value !== null && value > 0 ? `+${fixed(value, digits)}` : fixed(value, digits)
 export const percent = (part: number, digits = 1) => (Number.isFinite(part) ? `${(100 * part).toFixed(digits)} %` : '–')
+export const range = ([low, high]: readonly [number, number], digits = 3) => `[${fixed(low, digits)}, ${fixed(high, digits)}]`
 /** A reward with at most three digits, and as short as possible. */
 export const points = (reward: number | null) => (reward === null ? '–' : String(Number(reward.toFixed(3))).replace('-', '−'))
 

@@ -18,10 +18,12 @@ export interface Group {
 /** The place at which a rollout is listed: the number of its step, or the split of its evaluation. */
 export const placeOf = (row: RolloutRow) => (row.split === 'train' && row.step !== null ? String(row.step) : row.split)
 export const isEvaluation = (place: string) => !/^\d+$/.test(place)
+/** Whether it is of a run that is an evaluation, whose rollouts of a task are samples. */
+export const isOfEvaluation = (row: RolloutRow) => evaluationName(row) === 'eval'
 /** The name of a sample in a group: its number, or its evaluation. */
 export function sampleName(row: RolloutRow): string {
   const place = sampleNumber(row)
-  return row.split === 'train' ? `sample ${place}` : `${evaluationName(row)}${place === '0' ? '' : `, ${place}`}`
+  return row.split === 'train' || isOfEvaluation(row) ? `sample ${place}` : `${evaluationName(row)}${place === '0' ? '' : `, ${place}`}`
 }
 /** The number of a sample in its group, which is the last part of the key. `sample` numbers the samples of a task over the whole run. */
 export const sampleNumber = ({ key, sample }: RolloutRow) => /\/(\d+)$/.exec(key)?.[1] ?? String(sample)

@@ -7,6 +7,7 @@ import './styles/index.css'
 import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { Compare } from './compare.tsx'
 import { followRun, isConnected, live, usePlace, useSummary } from './data.ts'
+import { Evaluation } from './evaluation.tsx'
 import { integer } from './format.ts'
 import { Groups } from './groups.tsx'
 import { groupsOf, partnerOf } from './groups-of.ts'
@@ -24,7 +25,7 @@ const keys: readonly (readonly [string, readonly (readonly [string, string])[]])
   [
     'Anywhere',
     [
-      ['1 – 6', 'overview, groups, rollout, tokens, compare, health'],
+      ['1 – 6', 'the pages named above'],
       ['0', 'all runs'],
       ['t', 'light or dark'],
       ['?', 'these keys'],
@@ -123,7 +124,7 @@ function useLast(summary: RunSummary | null): Last {
   const place = page === 'step' && key !== '' ? key : before.place
   let { a, b } = place === before.place ? before : { a: null, b: null }
   if (page === 'rollout' || page === 'tokens') [a, b] = [key, key === a ? b : null]
-  if (page === 'compare') [a, b] = [key, query.get('with')]
+  if (page === 'compare') [a, b] = [key, query.has('in') ? null : query.get('with')]
   // If none was read yet, the first choice is a mixed group of the place and one of its right rollouts.
   const list = usePlace(summary && (a === null || b === null) ? place : null)
   const groups = list.value ? groupsOf(list.value, summary?.evaluations) : []
@@ -196,7 +197,7 @@ function RunShell() {
   const { place, a, b } = useLast(summary)
   const tabs: readonly (readonly [page: string, title: string, href: string])[] = [
     ['overview', 'Overview', hrefs.overview()],
-    ['step', 'Groups', hrefs.step(place)],
+    ...(summary?.kind === 'evaluation' ? [] : [['step', 'Groups', hrefs.step(place)] as const]),
     ['rollout', 'Rollout', a === null ? hrefs.step(place) : hrefs.rollout(a)],
     ['tokens', 'Tokens', a === null ? hrefs.step(place) : hrefs.tokens(a)],
     ['compare', 'Compare', a === null || b === null ? hrefs.step(place) : hrefs.compare(a, b)],
@@ -217,11 +218,21 @@ function RunShell() {
         </Empty>
       )
     if (!summary) return null
+    if (summary.kind === 'evaluation' && (page === 'overview' || page === 'step')) return <Evaluation summary={summary} />
     if (page === 'overview') return <Overview summary={summary} />
     if (page === 'step') return <Groups summary={summary} place={key} key={key} />
     if (page === 'rollout') return <Rollout summary={summary} rollout={key} key={key} />
     if (page === 'tokens') return <Tokens summary={summary} rollout={key} key={key} />
-    if (page === 'compare') return <Compare summary={summary} a={key} b={query.get('with') ?? ''} key={`${key} ${query.get('with')}`} />
+    if (page === 'compare')
+      return (
+        <Compare
+          summary={summary}
+          a={key}
+          b={query.get('with') ?? ''}
+          otherRun={query.get('in')}
+          key={`${key} ${query.get('with')} ${query.get('in')}`}
+        />
+      )
     if (page === 'health') return <Health summary={summary} />
     return (
       <Empty title="Nothing at this address" main>

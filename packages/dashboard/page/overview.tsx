@@ -1,106 +1,18 @@
 // The overview answers: did it work, what did it cost, what needs a look, what to type next.
-import type { EvaluationSummary, RewardMeasure, RunSummary, StepSummary } from '@aworld-train/core'
+import type { EvaluationSummary, RunSummary, StepSummary } from '@aworld-train/core'
 import { useState } from 'preact/hooks'
 import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { Chart, hoverStep, SmallChart } from './chart.tsx'
-import { isExport } from './data.ts'
-import { findingsOf } from './findings.ts'
-import { fixed, integer, seconds, shellWord, signed, visible } from './format.ts'
+import { fixed, integer, seconds, signed, visible } from './format.ts'
 import { multiplesOf } from './multiples.ts'
+import { Rail } from './rail.tsx'
+import { Rise, RiseHead } from './rises.tsx'
 import { go, hrefs } from './route.ts'
 import { Columns, type Part, Share } from './shares.tsx'
-import { Command, Facts, Section } from './ui.tsx'
-
-type Rises = { readonly only: RewardMeasure } | { readonly before: RewardMeasure; readonly after: RewardMeasure | null }
-
-/** A row of rewards: before and after training, or that of one evaluation. */
-function Rise({ name, main, ...of }: Rises & { readonly name: string; readonly main?: boolean }) {
-  const at = (value: number) => `${100 * Math.max(0, Math.min(1, value))}%`
-  const [before, after] = 'only' in of ? [of.only, null] : [of.before, of.after]
-  const last = after ?? before
-  return (
-    <tr class={main ? 'main' : ''}>
-      <th scope="row" title={visible(name)}>
-        {visible(name)}
-        <small> {before.rollouts}</small>
-      </th>
-      <td>
-        <div class="rise" role="img" aria-label={after ? `from ${fixed(before.reward)} to ${fixed(after.reward)}` : fixed(before.reward)}>
-          <i class="path" style={{ left: at(Math.min(before.reward, last.reward)), width: at(Math.abs(last.reward - before.reward)) }} />
-          <i class="whisker" style={{ left: at(before.interval[0]), width: at(before.interval[1] - before.interval[0]) }} />
-          {after && <i class="whisker after" style={{ left: at(after.interval[0]), width: at(after.interval[1] - after.interval[0]) }} />}
-          <i class="end" style={{ left: at(before.reward) }} />
-          {after && <i class="end after" style={{ left: at(after.reward) }} />}
-        </div>
-      </td>
-      <td>{fixed(before.reward)}</td>
-      {'only' in of ? null : (
-        <td>
-          <b>{fixed(after?.reward)}</b>
-        </td>
-      )}
-    </tr>
-  )
-}
-
-const RiseHead = ({ of }: { of: readonly string[] }) => (
-  <thead>
-    <tr>
-      <th scope="col">tasks</th>
-      <th scope="col">
-        <span>0</span>
-        <span>1</span>
-      </th>
-      {of.map((name) => (
-        <th scope="col" key={name}>
-          {name}
-        </th>
-      ))}
-    </tr>
-  </thead>
-)
+import { Section } from './ui.tsx'
 
 /** Most kinds of tasks that have a row of their own. */
 const mostKinds = 12
-
-/** A run that consists of one evaluation. */
-function Evaluation({ summary }: { summary: RunSummary }) {
-  const [only] = summary.evaluations
-  if (!only)
-    return (
-      <Section class="headline" title="Evaluation">
-        <p class="figure">
-          <b class="quiet">–</b>
-          <small>no rollout has a reward{summary.status === 'running' ? ' yet' : ''}</small>
-        </p>
-      </Section>
-    )
-  const kinds = Object.entries(only.byKind)
-  const passes = Object.entries(only.passAtK).map(([k, value]) => [`pass@${k}`, fixed(value)] as const)
-  return (
-    <Section class="headline" title="Evaluation" note={`${only.tasks} tasks, 95 % interval`}>
-      <p class="figure">
-        <b>{fixed(only.reward)}</b>
-        <small>
-          [{fixed(only.interval[0])}, {fixed(only.interval[1])}]
-        </small>
-      </p>
-      <table class="rises">
-        <RiseHead of={['reward']} />
-        <tbody>
-          <Rise name="all" only={only} main />
-          {kinds.length > 1 && kinds.slice(0, mostKinds).map(([kind, measure]) => <Rise key={kind} name={kind} only={measure} />)}
-        </tbody>
-      </table>
-      {passes.length > 0 && <Facts of={passes} />}
-      <p class="more">
-        <a href={hrefs.step(only.split)}>
-          All {only.tasks} tasks{kinds.length > mostKinds ? ` of ${kinds.length} kinds` : ''}
-        </a>
-      </p>
-    </Section>
-  )
-}
 
 function HeldOut({ summary }: { summary: RunSummary }) {
   const { split, before, after, greedy } = comparedEvaluations(summary.evaluations)
@@ -380,72 +292,29 @@ function Phases({ summary, steps }: { summary: RunSummary; steps: readonly StepS
   )
 }
 
-const cli = 'npx aworld-train'
-const plain = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? visible(String(value)) : null)
-
 export function Overview({ summary }: { summary: RunSummary }) {
   const steps = summary.steps.filter(({ rollouts }) => rollouts > 0)
-  const { details, rollouts } = summary
-  const findings = findingsOf(summary)
-  const path = shellWord(summary.path)
-  const isEvaluation = summary.kind === 'evaluation'
   // A recording by serve has no settings of a trainer.
   const isTraining = Object.keys(summary.settings).length > 0
-  const facts = [
-    ['model', plain(details['policy'])],
-    ['checkpoint', plain(details['checkpoint'])],
-    ['engine', plain(details['engine'])],
-    ['agent', plain(details['agent'])],
-    ['tasks', plain(details['tasks'])],
-    ['rollouts', integer(rollouts.done)],
-    ['model calls', integer(summary.turns)],
-    ['tool calls', integer(summary.toolCalls)],
-    ['checkpoints', String(summary.checkpoints.length)],
-    ['cost', summary.cost > 0 ? `$ ${summary.cost.toFixed(2)}` : 'none recorded'],
-    ['seed', summary.seed === null ? null : String(summary.seed)],
-  ] as const
   const isGoing = isTraining && summary.status === 'running'
   return (
     <div class={`overview${isGoing ? ' going' : ''}`}>
       <h1 class="unseen">
         {summary.name}, {summary.status}
       </h1>
-      {isEvaluation ? <Evaluation summary={summary} /> : <HeldOut summary={summary} />}
-      {!isEvaluation && <Curve summary={summary} steps={steps} />}
+      <HeldOut summary={summary} />
+      <Curve summary={summary} steps={steps} />
       {(steps.length > 0 || isGoing) && <Multiples steps={isGoing && steps.every(({ metrics }) => metrics === null) ? [] : steps} />}
       <Ledger summary={summary} steps={steps} />
-      {!isEvaluation && <Phases summary={summary} steps={steps} />}
-      <aside aria-label="Findings and next commands">
-        <Section title="Worth a look" class="findings">
-          <ul class="notices">
-            {findings.length === 0 && (
-              <li class="quiet">
-                <i aria-hidden="true" />
-                <p>Nothing so far.</p>
-              </li>
-            )}
-            {findings.map(({ level, title, text, href, link }) => (
-              <li key={title} class={level}>
-                <i aria-hidden="true">{level === 'warn' ? '▲' : '✓'}</i>
-                <p>
-                  <b>{title}</b> <span>{text}</span> {href && <a href={href}>{link}</a>}
-                </p>
-              </li>
-            ))}
-          </ul>
-        </Section>
-        <Section title="What to type next" note={<code>{cli}</code>}>
-          {(['interrupted', 'stopped', 'failed'] as readonly string[]).includes(summary.status) && isTraining && (
-            <Command under="npx aworld-train" what="Go on where it was" text={`${cli} train`} />
-          )}
-          <Command under={cli} what="Read an episode" text={`${cli} replay ${path}`} />
-          <Command under={cli} what="Take the samples elsewhere" text={`${cli} export ${path} --to samples.jsonl`} />
-          {!isExport && <Command under={cli} what="Hand this on as one file" text={`${cli} view ${path} --export run.html`} />}
-        </Section>
-        <Section title="Run">
-          <Facts of={facts.flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]))} />
-        </Section>
-      </aside>
+      <Phases summary={summary} steps={steps} />
+      <Rail
+        summary={summary}
+        commands={
+          (['interrupted', 'stopped', 'failed'] as readonly string[]).includes(summary.status) && isTraining
+            ? [['Go on where it was', 'train']]
+            : []
+        }
+      />
     </div>
   )
 }

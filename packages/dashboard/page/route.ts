@@ -1,5 +1,6 @@
 // Every page and every filter is an address: #/RUN/page/key?filter=value
 import { computed, signal } from '@preact/signals'
+import { addressOfRuns } from '../src/address-of-runs.ts'
 
 const hash = signal(location.hash)
 addEventListener('hashchange', arrive)
@@ -58,12 +59,15 @@ const search = (query: Record<string, string>) => {
 const here = () => route.value.run
 export const hrefs = {
   runs: () => '#/',
+  overlay: addressOfRuns,
   overview: (run = here()) => address(run, 'overview', '', {}),
   /** `place` is the number of a step, or the split of an evaluation. */
   step: (place: string, query: { group?: string; show?: string } = {}) => address(here(), 'step', place, query),
-  rollout: (key: string, query: { invocation?: string; call?: string } = {}) => address(here(), 'rollout', key, query),
+  rollout: (key: string, query: { invocation?: string; call?: string } = {}, run = here()) => address(run, 'rollout', key, query),
   tokens: (key: string, query: { at?: string; by?: string; turn?: string; invocation?: string } = {}) =>
     address(here(), 'tokens', key, query),
-  compare: (key: string, other: string, query: { invocation?: string } = {}) => address(here(), 'compare', key, { with: other, ...query }),
+  /** `in` is the run of the other rollout, if it is another one. */
+  compare: (key: string, other: string, query: { invocation?: string; in?: string } = {}, run = here()) =>
+    address(run, 'compare', key, { with: other, ...query }),
   health: () => address(here(), 'health', '', {}),
 }

@@ -3,8 +3,10 @@ import type { RunListing, RunSummary, StepSummary } from '@aworld-train/core'
 import { useEffect } from 'preact/hooks'
 import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { Chart, hoverStep } from './chart.tsx'
-import { always, clientOf, isExport, type Loaded, readAgainNow, runs, useLoaded } from './data.ts'
+import { always, clientOf, isAnswered, isExport, type Loaded, readAgainNow, runs, useLoaded } from './data.ts'
+import { Difference, Figure } from './evaluation.tsx'
 import { fixed, integer, seconds, when } from './format.ts'
+import { Matrix } from './matrix.tsx'
 import { filter, hrefs, route } from './route.ts'
 import { Chips, Empty, Section } from './ui.tsx'
 
@@ -103,6 +105,63 @@ function Overlay({ listings, summaries, byTime }: { listings: readonly RunListin
   )
 }
 
+/** The evaluations, and the first one compared with each other one. */
+const useEvaluations = (ids: readonly string[]) =>
+  useLoaded(
+    `evaluations ${ids.join()}`,
+    async () => {
+      const [first = '', ...others] = ids
+      const views = await Promise.all(ids.map((id) => clientOf(id).evaluation()))
+      return { views, comparisons: await Promise.all(others.map((other) => runs.compare(first, other))) }
+    },
+    always,
+  )
+
+/** Evaluations side by side. */
+function Evaluations({ ids, loaded }: { ids: readonly string[]; loaded: ReturnType<typeof useEvaluations> }) {
+  if (loaded.error !== null) return <Empty title="An evaluation could not be read">{loaded.error}</Empty>
+  if (!loaded.value) return null
+  const { views, comparisons } = loaded.value
+  const sides = views.flatMap((view, index) => (view ? [{ run: ids[index]!, name: letters[index]!, view }] : []))
+  return (
+    <section class="laid evaluations">
+      <header>
+        <h2>{ids.length} evaluations</h2>
+      </header>
+      <div class="figures">
+        {sides.map(({ run, name, view: { numbers } }) => (
+          <Section
+            key={run}
+            title={name}
+            note={
+              <a href={hrefs.overview(run)} title={run}>
+                {run}
+              </a>
+            }
+          >
+            <Figure numbers={numbers} isLive={false} />
+            <p class="quiet">
+              {integer(numbers.tasks)} tasks, {numbers.cost === null ? 'no price' : `$${numbers.cost.toFixed(2)}`},{' '}
+              {integer(numbers.failed)} failed
+            </p>
+          </Section>
+        ))}
+      </div>
+      <ul class="differences">
+        {comparisons.map(({ comparison, problem }, index) => (
+          <li key={ids[index + 1]}>
+            {letters[0]} less {letters[index + 1]}: {comparison ? <Difference comparison={comparison} /> : problem}
+          </li>
+        ))}
+      </ul>
+      <Matrix sides={sides} order="differs" />
+    </section>
+  )
+}
+
+/** Names of evaluations side by side, in the order in which they were chosen. */
+const letters = ['A', 'B', 'C', 'D']
+
 function Ink({ index }: { index: number }) {
   return (
     <svg class="ink" viewBox="0 0 24 4" width="24" height="4" aria-hidden="true">
@@ -161,8 +220,11 @@ export function Runs() {
   const { query } = route.value
   // No name of a folder has a slash.
   const chosen = (query.get('with') ?? '').split('/').filter(Boolean)
-  const laid = chosen.flatMap((id) => list.value?.find((listing) => listing.id === id && listing.problem === null) ?? [])
+  const found = chosen.flatMap((id) => list.value?.find((listing) => listing.id === id && listing.problem === null) ?? [])
+  const evaluations = found.filter(({ kind }) => kind === 'evaluation').map(({ id }) => id)
+  const laid = found.filter(({ kind }) => kind === 'training')
   const summaries = useSummaries(laid)
+  const beside = useEvaluations(evaluations)
   hoverStep.value = null
   if (list.error !== null && !list.value)
     return (
@@ -171,7 +233,7 @@ export function Runs() {
       </Empty>
     )
   // The table moves once, when all chosen runs have arrived.
-  if (!list.value || (summaries.value === null && summaries.error === null)) return null
+  if (!list.value || !isAnswered(summaries) || !isAnswered(beside)) return null
   if (list.value.length === 0)
     return (
       <Empty title="No runs here" main command="npm start">
@@ -186,8 +248,9 @@ export function Runs() {
     <>
       <div class="title">
         <h1>Runs</h1>
-        {!isExport && <p class="quiet">Choose two or more to lay them over each other.</p>}
+        {!isExport && <p class="quiet">Choose two or more to lay them over each other; evaluations stand side by side.</p>}
       </div>
+      {evaluations.length > 0 && <Evaluations ids={evaluations} loaded={beside} key={evaluations.join()} />}
       {laid.length > 0 && <Laid listings={laid} loaded={summaries} key={laid.map(({ id }) => id).join()} />}
       <div class="scroll">
         <table class="rows plain runs">

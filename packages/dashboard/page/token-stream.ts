@@ -3,7 +3,8 @@ import type { InvocationTrace, PromptOrigin, RolloutTrace } from '@aworld-train/
 export type Origin = PromptOrigin | 'sampled'
 
 export interface Token {
-  readonly id: number
+  /** The id in the policy's vocabulary; the text itself for a word of a message, and where vocabularies may differ. */
+  readonly id: number | string
   readonly text: string
   readonly origin: Origin
   /** Place of its turn in the invocation's turns. */
@@ -56,6 +57,42 @@ export function tokensOf(trace: RolloutTrace, invocation: InvocationTrace): read
     })
   })
   streams.set(invocation, tokens)
+  return tokens
+}
+
+/** Tokens whose ids are their texts, to compare them with those of another vocabulary. */
+export const byText = (tokens: readonly Token[]): readonly Token[] => tokens.map((token) => ({ ...token, id: token.text }))
+
+/** Whether the text alone of an invocation was recorded. */
+export const isTextAlone = ({ turns }: InvocationTrace) =>
+  turns.every(({ promptIds, completionIds }) => promptIds.length + completionIds.length === 0)
+
+const words = new Intl.Segmenter('en', { granularity: 'word' })
+
+/** Words of the messages of an invocation, with the white space before them: what was new in each request, then the answer. */
+export function wordsOf({ turns }: InvocationTrace): readonly Token[] {
+  const tokens: Token[] = []
+  const add = (turn: number, origin: Origin, text: string) => {
+    let space = ''
+    for (const { segment } of [...words.segment(text), { segment: '' }]) {
+      if (segment !== '' && segment.trim() === '') {
+        space += segment
+        continue
+      }
+      const whole = space + segment
+      space = ''
+      if (whole !== '')
+        tokens.push({
+          ...{ id: whole, text: whole, origin, turn, position: tokens.length },
+          ...{ logprob: null, trainerLogprob: null, version: null, advantage: null, isTrained: false },
+        })
+    }
+  }
+  for (const [index, { messagesDelta, message }] of turns.entries()) {
+    for (const { role, content } of messagesDelta) add(index, role === 'developer' ? 'system' : role, content ?? '')
+    const calls = message.toolCalls?.map((call) => `${call.name} ${call.arguments}`) ?? []
+    add(index, 'sampled', [message.content ?? '', ...calls].filter((text) => text !== '').join('\n'))
+  }
   return tokens
 }
 

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { integer, points, signed, stepName, visible } from './format.ts'
-import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
+import { type Group, isEvaluation, isOfEvaluation, placeOf, sampleName } from './groups-of.ts'
 import { hrefs } from './route.ts'
 
 /** A reward as a shape, never by colour alone: full at 1, an open ring at 0, part-filled between, dashed without a reward. */
@@ -207,7 +207,7 @@ export function Trail({ group, rollout, href }: { group: Group; rollout: string;
   const place = placeOf(row)
   return (
     <div class="trail">
-      <a href={hrefs.step(place)}>{stepName(place)}</a>
+      <a href={hrefs.step(place)}>{isOfEvaluation(row) ? 'Tasks' : stepName(place)}</a>
       <span>›</span>
       <a href={hrefs.step(place, { group: group.id })}>{`${isEvaluation(place) ? 'task' : 'group'} ${group.label}`}</a>
       <span>›</span>

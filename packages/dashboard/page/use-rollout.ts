@@ -1,5 +1,5 @@
-import type { RolloutList, RolloutRow, RolloutTrace, RunSummary } from '@aworld-train/core'
-import { client, isAnswered, isTrained, readAll, useLoaded } from './data.ts'
+import type { RolloutList, RolloutRow, RolloutTrace, RunClient, RunSummary } from '@aworld-train/core'
+import { clientOf, isAnswered, isTrained, readAll, useLoaded } from './data.ts'
 import { type Group, groupsOf } from './groups-of.ts'
 import { route } from './route.ts'
 
@@ -14,22 +14,21 @@ interface RolloutView {
 }
 
 /** Reads both before anything is shown, so that nothing moves when the second arrives. */
-export function useRollout(key: string, { evaluations }: RunSummary): RolloutView {
+export function useRollout(key: string, summary: Pick<RunSummary, 'evaluations'> | null, run = route.value.run): RolloutView {
   const loaded = useLoaded(
-    `${route.value.run} rollout ${key}`,
-    () => readRollout(key),
+    `${run} rollout ${key}`,
+    () => readRollout(clientOf(run), key),
     (read) => {
       const { trace, list } = read
       return trace?.row.split !== 'train' || !isTrained(list)
     },
   )
   const { value, error } = loaded
-  const group = value && groupsOf(value.list, evaluations).find(({ rows }) => rows.some((row) => row.key === key))
+  const group = value && groupsOf(value.list, summary?.evaluations).find(({ rows }) => rows.some((row) => row.key === key))
   return { trace: value?.trace ?? null, group: group ?? null, error, isRead: isAnswered(loaded) }
 }
 
-async function readRollout(key: string): Promise<{ trace: RolloutTrace | null; list: RolloutList }> {
-  const run = client()
+async function readRollout(run: RunClient, key: string): Promise<{ trace: RolloutTrace | null; list: RolloutList }> {
   const trace = await run.rollout(key)
   if (trace) return { trace, list: await readAll(run, groupQuery(trace.row)) }
   // Our keys end with the number of the sample and begin with the name of their group.

@@ -1,4 +1,5 @@
 import type { RolloutRow, RolloutTrace, RunHealth, RunListing, RunSummary, SampleSummary, TaskSummary } from '@aworld-train/core'
+import type { RunComparison } from './comparison.ts'
 import type { Vocabularies } from './vocabularies.ts'
 
 /** Data of each run that an exported file loads at once. The rest is in parts, which are opened when needed. */
@@ -10,6 +11,9 @@ export interface ExportedRun {
   /** Number of the part with the rows. */
   readonly rows: number
 }
+
+/** The comparison of two evaluations of the file, by the ids of their runs. */
+export type ExportedComparison = RunComparison & { readonly first: string; readonly second: string }
 
 /** The lists of a run, which are one part. */
 export interface ExportedRows {

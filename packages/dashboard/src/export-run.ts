@@ -3,7 +3,8 @@ import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import { type RolloutRow, type RunSummary, type SampleSummary, type TaskSummary, type ToolCallRecord, TrainError } from '@aworld-train/core'
-import type { ExportedRows, ExportedRun, ExportedTrace } from './export-data.ts'
+import { compareRuns } from './comparison.ts'
+import type { ExportedComparison, ExportedRows, ExportedRun, ExportedTrace } from './export-data.ts'
 import { type FolderClient, openFolder } from './folder-client.ts'
 import { listRun } from './list-runs.ts'
 import { type PageFiles, readPageFiles } from './page-files.ts'
@@ -30,19 +31,24 @@ export async function exportRun(paths: readonly string[], file: string, maxBytes
   const parts: string[] = []
   const runs: ExportedRun[] = []
   const totals = { rollouts: 0, whole: 0, damaged: 0 }
+  await using stack = new AsyncDisposableStack()
+  const clients: FolderClient[] = []
   for (const path of paths) {
-    const client = await openFolder(path)
-    try {
-      const { run, rollouts, whole, damaged } = await exportOne(path, client, parts, maxBytes / paths.length)
-      runs.push(run)
-      totals.rollouts += rollouts
-      totals.whole += whole
-      totals.damaged += damaged
-    } finally {
-      client.close()
-    }
+    const client = stack.adopt(await openFolder(path), (each) => each.close())
+    clients.push(client)
+    const { run, rollouts, whole, damaged } = await exportOne(path, client, parts, maxBytes / paths.length)
+    runs.push(run)
+    totals.rollouts += rollouts
+    totals.whole += whole
+    totals.damaged += damaged
   }
-  const html = toHtml(page, { runs }, parts)
+  const evaluations = runs.flatMap(({ listing: { id, kind } }, index) => (kind === 'evaluation' ? [{ id, client: clients[index]! }] : []))
+  const comparisons = evaluations.flatMap((first) =>
+    evaluations.flatMap((second): ExportedComparison[] =>
+      first === second ? [] : [{ first: first.id, second: second.id, ...compareRuns(first.client, second.client) }],
+    ),
+  )
+  const html = toHtml(page, { runs, comparisons }, parts)
   try {
     await writeFile(file, html)
   } catch (error) {

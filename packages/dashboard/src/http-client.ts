@@ -1,10 +1,13 @@
 import type { EvaluationView, RolloutList, RolloutTrace, RunClient, RunHealth, RunListing, RunSummary, RunUpdate } from '@aworld-train/core'
+import type { RunComparison } from './comparison.ts'
 import { toSearch } from './rollout-address.ts'
 
 /** Runs behind a dashboard server. */
 export interface HttpRuns {
   list(): Promise<readonly RunListing[]>
   run(id: string): RunClient
+  /** The evaluation `first` compared with `second`. */
+  compare(first: string, second: string): Promise<RunComparison>
 }
 
 /** The error that a server answered with. */
@@ -35,6 +38,8 @@ export function createHttpRuns(url: string, token: string, onConnection: (isTher
 
   return {
     list: () => read<RunListing[]>('runs'),
+    compare: (first, second) =>
+      read<RunComparison>(`runs/${encodeURIComponent(first)}/comparison?${new URLSearchParams({ with: second })}`),
     run(id) {
       const base = `runs/${encodeURIComponent(id)}`
       return {

@@ -7,6 +7,7 @@ import { createBearerCheck, discardBody, openHttpServer, requestUrl } from '@awo
 import type { EventPage } from '@aworld-train/store'
 import { randomToken } from '@aworld-train/training'
 import { addressOfRuns } from './address-of-runs.ts'
+import { compareRuns } from './comparison.ts'
 import { type FolderClient, openFolder } from './folder-client.ts'
 import { listRun, runsBelow } from './list-runs.ts'
 import { readPageFiles } from './page-files.ts'
@@ -109,6 +110,7 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
     if (what === 'rollouts') return send(response, 200, await run.rollouts(fromSearch(searchParams)))
     if (what === 'rollout') return send(response, 200, await run.rollout(searchParams.get('key') ?? ''))
     if (what === 'evaluation') return send(response, 200, await run.evaluation())
+    if (what === 'comparison') return send(response, 200, compareRuns(run, await client(searchParams.get('with') ?? '')))
     if (what === 'health') return send(response, 200, await run.health(Number(searchParams.get('after')) || 0))
     if (what === 'events') {
       followed.set(response, paths.get(decodeName(id))!)
