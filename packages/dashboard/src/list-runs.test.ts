@@ -35,7 +35,7 @@ const evaluation = EvaluationReport.parse({
   mostFrequentAnswer: null,
   byKind: {},
   cost: null,
-    rewardCost: 0,
+  rewardCost: 0,
   usage: { promptTokens: 4, completionTokens: 4, cachedTokens: 0 },
   perRollout: { turns: 1, toolCalls: 0, seconds: 1 },
   unseen: 0,

@@ -17,27 +17,27 @@ afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
 
 interface Provider extends AsyncDisposable {
   readonly url: string
-  /** The questions in the order in which they were asked. */
-  readonly asked: string[]
+  /** The questions in the order in which they came. */
+  readonly questions: readonly string[]
 }
 
-/** A Chat Completions server: `answer` gives the text to a question that is asked for the n-th time, or an HTTP status. */
+/** A Chat Completions server: `answer` gives the text to a question that comes for the n-th time, or an HTTP status. */
 async function startProvider(answer: (question: string, time: number) => string | number): Promise<Provider> {
-  const asked: string[] = []
+  const questions: string[] = []
   const server = createServer(async (request, response) => {
     if (request.url?.endsWith('/models')) return void response.writeHead(404).end()
     let body = ''
     for await (const chunk of request) body += chunk
     const { model, messages } = JSON.parse(body) as { model: string; messages: { content: string }[] }
     const question = messages.at(-1)!.content
-    const time = asked.filter((each) => each === question).length
-    asked.push(question)
+    const time = questions.filter((each) => each === question).length
+    questions.push(question)
     reply(response, model, answer(question, time))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    asked,
+    questions,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
@@ -63,7 +63,7 @@ async function ask(task: AgentTask, { baseUrl, apiKey }: Pick<AgentFunctionConte
   return choices![0]!.message.content
 }
 
-const questions = ['gold', 'tin', 'iron', 'lead'].map((prompt, index) => ({
+const tasks = ['gold', 'tin', 'iron', 'lead'].map((prompt, index) => ({
   id: prompt,
   prompt,
   answer: prompt.slice(0, 2),
@@ -74,7 +74,7 @@ const evaluate = ({ url }: Pick<Provider, 'url'>, options: Partial<RunEvaluation
   runEvaluation(
     {
       agent: ask,
-      dataset: questions,
+      dataset: tasks,
       rewardFunc: (_source, answer, truth) => Number(answer.trim().toLowerCase() === truth),
       model: `${url}#solver`,
       price: { input: 1, output: 10, cachedInput: 0.5 },
@@ -122,14 +122,14 @@ it('leaves failures out of the mean and says what they could change; what failed
   expect(first.failures).toMatchObject([{ code: 'FROZEN_MODEL_FAILED', count: 2 }])
   const again = await evaluate(provider, { resume: first.path, againFailed: true })
   expect(again).toMatchObject({ path: first.path, reward: 1, failed: 0, bounds: null, scored: { tasks: 4, rollouts: 8 } })
-  expect(provider.asked).toHaveLength(10)
-  expect(provider.asked.slice(8)).toEqual(['iron', 'iron'])
+  expect(provider.questions).toHaveLength(10)
+  expect(provider.questions.slice(8)).toEqual(['iron', 'iron'])
 })
 
 it('goes on where it was stopped, and asks nothing that has an answer', async () => {
   const stop = new AbortController()
   await using provider = await startProvider((question) => {
-    if (provider.asked.length === 5) stop.abort(new Error('stopped'))
+    if (provider.questions.length === 5) stop.abort(new Error('stopped'))
     return question.slice(0, 2)
   })
   await expect(evaluate(provider, { concurrency: 1 }, stop.signal)).rejects.toMatchObject({ code: 'ROLLOUT_CANCELLED' })
@@ -137,7 +137,7 @@ it('goes on where it was stopped, and asks nothing that has an answer', async ()
   const report = await evaluate(provider, { concurrency: 1 })
   expect(report).toMatchObject({ path: join(folder, 'runs', name!), reward: 1, rollouts: 8, failed: 0 })
   // The fifth call was under way.
-  expect(provider.asked.length).toBeLessThanOrEqual(9)
+  expect(provider.questions.length).toBeLessThanOrEqual(9)
   expect(readdirSync(join(folder, 'runs'))).toEqual([name])
 })
 
@@ -149,7 +149,7 @@ it('starts no rollout beyond its budget, and goes on with a larger one', async (
   expect(report.results.filter(({ stopReason }) => stopReason === null)).toHaveLength(5)
   const rest = await evaluate(provider, { concurrency: 1, budget: 1 })
   expect(rest).toMatchObject({ path: report.path, status: 'finished', notStarted: 0, reward: 1 })
-  expect(provider.asked).toHaveLength(8)
+  expect(provider.questions).toHaveLength(8)
 })
 
 it('is compared task by task, and scored again without asking anybody', async () => {
@@ -165,10 +165,10 @@ it('is compared task by task, and scored again without asking anybody', async ()
     worst: { taskId: 'gold', from: 1, to: 0 },
     notes: [],
   })
-  const calls = provider.asked.length
+  const calls = provider.questions.length
   const stricter = await rescoreRun({
     agent: ask,
-    dataset: questions,
+    dataset: tasks,
     rewardFunc: (_source, answer) => Number(answer === 'ti'),
     model: `${provider.url}#solver`,
     samples: 2,
@@ -178,7 +178,7 @@ it('is compared task by task, and scored again without asking anybody', async ()
   })
   expect(stricter).toMatchObject({ reward: 0.25, comparison: { path: after.path, difference: { value: -0.5 } } })
   expect(stricter.comparison?.notes.join()).toContain('the reward')
-  expect(provider.asked).toHaveLength(calls)
+  expect(provider.questions).toHaveLength(calls)
 })
 
 it('refuses a comparison that cannot be made before anything runs', async () => {
@@ -191,7 +191,7 @@ it('refuses a comparison that cannot be made before anything runs', async () => 
   const other = [{ id: 'a', prompt: 'zinc', answer: 'zi' }]
   await expect(evaluate(provider, { compare: 'last', dataset: other, kindKey: undefined })).rejects.toThrow(/no scored task in common/)
   await expect(evaluate(provider, { compare: join(folder, 'none') })).rejects.toThrow(/There is no run/)
-  expect(provider.asked).toHaveLength(8)
+  expect(provider.questions).toHaveLength(8)
 })
 
 it('scores an agent that asks its model by itself, and says what is not seen', async () => {
@@ -218,7 +218,7 @@ it('records the answers of a model once and replays them without key and server'
       model: `${provider.url}#solver`,
       apiKeyEnv: 'EVALUATION_TEST_KEY',
     })
-    expect(provider.asked).toHaveLength(8)
+    expect(provider.questions).toHaveLength(8)
     return { reward, cost, rewards: results.map((row) => row.reward) }
   }
   process.env['EVALUATION_TEST_KEY'] = 'very-secret'
@@ -244,20 +244,20 @@ it.each([
   ['a key that is not set', { apiKeyEnv: 'NO_SUCH_KEY' }, /NO_SUCH_KEY.*not set/s],
   ['a budget without a price', { price: undefined, budget: 1 }, /needs the price/],
   ['no tasks', { dataset: [] }, /no rows|nothing to evaluate/],
-  ['a task twice', { dataset: [questions[0]!, questions[0]!] }, /stands in row 1 already/],
+  ['a task twice', { dataset: [tasks[0]!, tasks[0]!] }, /stands in row 1 already/],
   ['no model', { model: undefined }, /no model to evaluate/],
   ['a provider without a name', { model: 'openai:' }, /names no model/],
 ])('refuses %s', async (_what, options, message) => {
   await using provider = await startProvider(() => 'x')
   await expect(evaluate(provider, options)).rejects.toThrow(message)
-  expect(provider.asked).toEqual([])
+  expect(provider.questions).toEqual([])
   expect(existsSync(join(folder, 'runs')) ? readdirSync(join(folder, 'runs')) : []).toEqual([])
 })
 
 it('is what a trainer makes of its test set too, in whose place training data never stands', async () => {
   const training = {
     agent: ask,
-    trainDataset: questions,
+    trainDataset: tasks,
     rewardFunc: () => 1,
     config: { model: { path: 'none' } },
     trainEngineName: 'local',

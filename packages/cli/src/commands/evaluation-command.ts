@@ -27,7 +27,6 @@ export const evaluationFlags = z.object({
   exactModel: z.boolean().optional().describe('refuse an answer of a model of another name'),
   cassette: z.string().optional().describe('file of answers of the model: recorded if it does not exist, replayed if it does'),
 })
-export type EvaluationFlags = z.infer<typeof evaluationFlags>
 
 /** A command as its run keeps it. Paths are relative to `directory`. */
 export const EvaluationCommand = z.object({ directory: z.string(), target: z.string().nullable(), flags: evaluationFlags })

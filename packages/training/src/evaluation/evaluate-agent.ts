@@ -12,7 +12,7 @@ import { raiseFindings } from '../inputs/raise-findings.ts'
 import { requireOutcome } from '../loop/evaluate.ts'
 import { toLimits } from '../loop/group-requests.ts'
 import type { FinishedEvaluation } from './compare.ts'
-import { type EvaluationPlan, evaluationHash, evaluationInputs, type OpenedModel } from './evaluation-plan.ts'
+import { type EvaluationPlan, evaluationHash, evaluationInputs, type OpenEvaluatedModel } from './evaluation-plan.ts'
 import { evaluationName, leaveReport, requestsOf } from './leave-report.ts'
 import { runWithinBudget } from './run-within-budget.ts'
 import { hasFailed } from './summarize.ts'
@@ -115,7 +115,7 @@ async function evaluateInRun(plan: EvaluationPlan, request: PartsRequest, run: R
 }
 
 /** Says that everything is open and what is evaluated. */
-function announce(plan: EvaluationPlan, { path, resumed, started, emit }: RunDirectory, model: OpenedModel): void {
+function announce(plan: EvaluationPlan, { path, resumed, started, emit }: RunDirectory, model: OpenEvaluatedModel): void {
   const { dataset, program, samplesPerTask } = plan
   const warnings = [...plan.warnings, ...(model.promptModel ? longPromptWarnings([dataset], model.promptModel) : [])]
   started()

@@ -12,7 +12,7 @@ import type { PromptModel } from '../inputs/long-prompts.ts'
 import type { NamedReward } from '../inputs/named-reward.ts'
 
 /** A model that is evaluated, open. */
-export interface OpenedModel {
+export interface OpenEvaluatedModel {
   /** The name that rollouts have as their policy. */
   readonly name: string
   /** The models that agents ask, by name; empty for agents with addresses of their own. */
@@ -35,7 +35,7 @@ export interface PlannedModel {
   /** Whether what its calls cost is known. A model of this machine costs nothing. */
   readonly hasPrice: boolean
   /** `path` is the folder of the run, which keeps the tokenizers of models that have one. `stack` closes it. */
-  open(stack: AsyncDisposableStack, run: { readonly path: string; readonly signal: AbortSignal }): Promise<OpenedModel>
+  open(stack: AsyncDisposableStack, run: { readonly path: string; readonly signal: AbortSignal }): Promise<OpenEvaluatedModel>
 }
 
 /** An agent, tasks and a model, and what is asked of them. Nothing is written at this point. */

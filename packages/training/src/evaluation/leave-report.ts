@@ -7,7 +7,7 @@ import type { RunDirectory } from '../directory/run-directory.ts'
 import { runVersions } from '../directory/run-files.ts'
 import { evaluationRequests, requireResults } from '../loop/evaluate.ts'
 import { compareEvaluations, type FinishedEvaluation } from './compare.ts'
-import { type EvaluationPlan, evaluationInputs, type OpenedModel } from './evaluation-plan.ts'
+import { type EvaluationPlan, evaluationInputs, type OpenEvaluatedModel } from './evaluation-plan.ts'
 import { writeResults } from './results.ts'
 import { type EvaluationRollout, summarizeRollouts, toRow } from './summarize.ts'
 
@@ -32,7 +32,7 @@ export interface EvaluationOutcome {
   readonly requests: readonly RolloutRequest[]
   /** In the order of the requests; `null` is one that was not started. */
   readonly episodes: readonly (Episode | null)[]
-  readonly weights: OpenedModel['weights']
+  readonly weights: OpenEvaluatedModel['weights']
   /** Whether rewards only order the samples of a task, so that they have no mean. */
   readonly isRank: boolean
   readonly accounts: Pick<RunAccounts, 'finish'>
