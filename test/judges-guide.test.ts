@@ -1,8 +1,9 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { stripTypeScriptTypes } from 'node:module'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Reward, scoringContext } from '@aworld-train/core'
 import { createReward, parseLocalConfig } from '@aworld-train/training'
@@ -48,4 +49,21 @@ it('has rewards that score', async () => {
   expect(await using('polite', 'Yes', (each) => each.score(input, context))).toMatchObject({ reward: 1 })
   expect(await using('rank', '{"scores": {"1": 1, "2": 1}}', (each) => each.scoreGroup!(group, context))).toEqual([1, 1])
   expect(await using('shortest', '', (each) => each.scoreGroup!(group, context))).toEqual([1, 0])
+})
+
+it.each(['trl', 'verl', 'areal', 'swift'])('%s, which asks row by row, refuses a reward of groups by name', async (trainEngineName) => {
+  const folder = await mkdtemp(join(tmpdir(), 'aworld-train-groups-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const created = aworldTrain.AgentTrainer.create({
+    agent: new aworldTrain.Agent({ name: 'a' }),
+    trainDataset: [{ id: 'a', prompt: 'Is 4 even?', answer: 'yes' }],
+    rewardFunc: aworldTrain.rankReward({ judge: 'judge' }),
+    trainEngineName,
+    runPath: folder,
+    baseDirectory: folder,
+    onEvent() {},
+  })
+  await expect(created).rejects.toThrow(
+    new RegExp(`Reward "rank" compares the rollouts of a group, and ${trainEngineName} asks for .*rubricReward`, 's'),
+  )
 })

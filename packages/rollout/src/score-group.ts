@@ -26,10 +26,11 @@ export async function scoreGroup(
       ? stopReason !== 'failed'
       : decideReward({ stopReason, hasTurns: trajectories.some(({ turns }) => turns.length > 0) }, scoreUnfinished) === 'score'
   const members = episodes.filter(isScored)
-  if (members.length < 2 || members.every(({ groupScored }) => groupScored)) return episodes
+  if (members.every(({ groupScored }) => groupScored)) return episodes
   const [{ task, group }] = requests as [RolloutRequest]
   const place = { reward: reward.name, rollout: group, attempt: 0, taskId: task.id, sample: 0 }
   const { result, trajectories } = await askModels(models, place, signal, async (context) => {
+    if (members.length === 1) return [null]
     const values = await score.call(reward, { task, answer: answerKey(task.id), episodes: members, group, seed }, context)
     return requireValues(values, members.length, reward.name)
   })

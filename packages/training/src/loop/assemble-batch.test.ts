@@ -191,4 +191,17 @@ describe('assembleBatch', () => {
     expect(roleMetrics).toMatchObject({ 'role/reader/turns': 0, 'role/reader/invocations': 0 })
     expect(roleMetrics).not.toHaveProperty('role/reader/reward')
   })
+
+  it('an episode that a reward of groups could compare with nothing has the reason of a group of one', () => {
+    const [first, second] = group({ calls: { lead: 1 }, reward: null }, { calls: { lead: 1 }, reward: null }) as [Episode, Episode]
+    const failed: Episode = { ...second, stopReason: 'failed' }
+    const batch = assembleBatch([[{ ...first, groupScored: true }, failed]], settings())
+    expect(batch.rows.map(({ rollout, reason }) => [rollout, reason])).toEqual([
+      ['rollout-0', 'group-of-one'],
+      ['rollout-1', 'failed-episode'],
+    ])
+    expect(batch.metrics.groupsOfOne).toBe(1)
+    const both = assembleBatch([[first, second].map((each) => ({ ...each, groupScored: true as const }))], settings())
+    expect(both.rows.map(({ reason }) => reason)).toEqual(['not-scored', 'not-scored'])
+  })
 })

@@ -8,6 +8,7 @@ import {
   type TrainingSample,
   toEndedRollout,
   toTrainingSamples,
+  type UntrainedTurns,
 } from '@aworld-train/core'
 import type { TrainingSettings } from '../config/local-config.ts'
 import { roleMetrics } from './role-metrics.ts'
@@ -63,10 +64,14 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
         ownReward: settings.ownReward,
       }),
     )
+    const alone = aloneInGroup(episodes)
     for (const [i, assembly] of assemblies.entries()) {
       sampledTokens += assembly.sampled
-      rows.push(...rowsOfUntrained(episodes[i]!.rollout, assembly.untrainedTurns))
+      const episode = episodes[i]!
+      const turns = episode === alone ? assembly.untrainedTurns.map(ofOne) : assembly.untrainedTurns
+      rows.push(...rowsOfUntrained(episode.rollout, turns))
     }
+    if (alone) counts.groupsOfOne++
     const roles = roleAdvantages(
       assemblies.map(({ samples }) => samples),
       settings.advantage,
@@ -114,5 +119,13 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
     roleMetrics: roleMetrics(episodeGroups.flat(), { groupsWithVariance: rolesWithVariance, ownReward: settings.ownReward }),
   }
 }
+
+/** The one episode that a reward of groups had to compare with nothing, if there is such a one. */
+function aloneInGroup(episodes: readonly Episode[]): Episode | null {
+  const [first, second] = episodes.filter(({ groupScored, stopReason }) => groupScored && stopReason !== 'failed')
+  return first && !second && first.reward === null ? first : null
+}
+
+const ofOne = (turns: UntrainedTurns): UntrainedTurns => (turns.reason === 'not-scored' ? { ...turns, reason: 'group-of-one' } : turns)
 
 const tokensOf = (samples: readonly TrainingSample[]) => samples.reduce((sum, sample) => sum + maskedTokens(sample), 0)
