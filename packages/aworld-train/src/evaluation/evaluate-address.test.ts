@@ -55,8 +55,12 @@ function reply(response: ServerResponse, model: string, text: string | number): 
   response.end(JSON.stringify({ id: 'x', object: 'chat.completion', created: 1, model: `${model}-2026-08-01`, choices, usage }))
 }
 
-async function ask(task: AgentTask, { baseUrl, apiKey }: Pick<AgentFunctionContext, 'baseUrl' | 'apiKey'>): Promise<string> {
-  const body = JSON.stringify({ model: 'any', messages: [{ role: 'user', content: task.input }] })
+async function ask(
+  task: Pick<AgentTask, 'input'>,
+  { baseUrl, apiKey }: Pick<AgentFunctionContext, 'baseUrl' | 'apiKey'>,
+  model = 'any',
+): Promise<string> {
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: task.input }] })
   const response = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${apiKey}` }, body })
   const { choices, error } = (await response.json()) as { choices?: { message: { content: string } }[]; error?: { message: string } }
   if (error) throw new Error(error.message)
@@ -73,7 +77,7 @@ const tasks = ['gold', 'tin', 'iron', 'lead'].map((prompt, index) => ({
 const evaluate = ({ url }: Pick<Provider, 'url'>, options: Partial<RunEvaluationOptions> = {}, signal?: AbortSignal) =>
   runEvaluation(
     {
-      agent: ask,
+      agent: (task, context) => ask(task, context),
       dataset: tasks,
       rewardFunc: (_source, answer, truth) => Number(answer.trim().toLowerCase() === truth),
       model: `${url}#solver`,
@@ -167,7 +171,7 @@ it('is compared task by task, and scored again without asking anybody', async ()
   })
   const calls = provider.questions.length
   const stricter = await rescoreRun({
-    agent: ask,
+    agent: (task, context) => ask(task, context),
     dataset: tasks,
     rewardFunc: (_source, answer) => Number(answer === 'ti'),
     model: `${provider.url}#solver`,
@@ -230,6 +234,28 @@ it('records the answers of a model once and replays them without key and server'
     { cassette, fresh: true, apiKeyEnv: 'EVALUATION_TEST_KEY' },
   )
   expect({ reward, cost, rewards: results.map((row) => row.reward) }).toEqual(recorded)
+})
+
+it('evaluates a model of the configuration by its name, which a reward may ask too', async () => {
+  await using provider = await startProvider((question) => (question.startsWith('Is') ? '1' : question.slice(0, 2)))
+  const settings = { baseUrl: provider.url, model: 'large', price: { input: 1, output: 10 } }
+  const report = await evaluate(provider, {
+    config: { models: { solver: settings, other: settings } },
+    agent: (task, { baseUrl, apiKey, model }) => ask(task, { baseUrl, apiKey }, model),
+    model: 'solver',
+    price: undefined,
+    rewardFunc: {
+      name: 'judge',
+      async score({ episode }, { model }) {
+        const { baseUrl, apiKey, model: name } = model('solver')
+        return { reward: Number(await ask({ input: `Is it ${episode.answer}?` }, { baseUrl, apiKey }, name)), scores: {} }
+      },
+      close: async () => {},
+    },
+  })
+  expect(report).toMatchObject({ model: `${provider.url}#large`, reward: 1, perRollout: { turns: 1 }, usage: { promptTokens: 8000 } })
+  expect(report.rewardCost).toBeCloseTo(report.cost!)
+  await expect(evaluate(provider, { config: { models: { solver: settings } } })).rejects.toThrow(/models.solver has the name of a policy/)
 })
 
 it('names every problem at once and leaves nothing', async () => {

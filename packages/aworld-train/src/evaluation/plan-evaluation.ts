@@ -105,7 +105,7 @@ export async function planEvaluation(options: EvaluationOptions, signal: AbortSi
     if (chosen) {
       const agentSide = {
         agent: { ...agent, program: chosen.program },
-        settings,
+        settings: { ...settings, models: othersThan(options.model, settings.models) },
         failed: new Set(read.failed),
         policies: chosen.names,
         directory: configDirectory,
@@ -152,6 +152,10 @@ export async function planEvaluation(options: EvaluationOptions, signal: AbortSi
     }
   }
 }
+
+/** The models of a configuration without the one that is evaluated, which may have its name. */
+const othersThan = (evaluated: string | undefined, models: LocalConfig['models']): LocalConfig['models'] =>
+  Object.fromEntries(Object.entries(models).filter(([name]) => name !== evaluated))
 
 /** The sampling of evaluations. A third party's model is asked as the agent asks it. */
 export const evaluationSampling = ({ evaluation: { temperature, topP, topK }, sampling, seed }: LocalConfig): Sampling => ({

@@ -39,8 +39,9 @@ export const routeSettings = ({
 /** Opens the gateway of the policies that are trained or evaluated, and of the models that are not; `stack` closes it. Throws CONFIG_INVALID for models that nobody serves. */
 export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {
   const { policies, models, directory, seed, calls, agents, onEvent, port, listener, registry } = options
-  const frozen = toFrozenRoutes(models, directory)
   const names = Object.keys(policies)
+  // A model of the configuration that is evaluated is a policy, and rewards may ask it too.
+  const frozen = Object.fromEntries(Object.entries(toFrozenRoutes(models, directory)).filter(([name]) => !isEvaluated(policies[name])))
   checkModels(agents, { frozen: Object.keys(frozen), policies: names })
   return stack.adopt(
     await createGateway({
@@ -59,3 +60,5 @@ export async function openPolicyGateway(stack: AsyncDisposableStack, options: Po
     (each) => each.close(),
   )
 }
+
+const isEvaluated = (route: ModelRoute | undefined) => route?.kind === 'frozen' && route.evaluated === true
