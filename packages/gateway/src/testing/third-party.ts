@@ -30,7 +30,7 @@ export async function startThirdParty(
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const raw = Buffer.concat(chunks).toString('utf8')
-    const call = { path: request.url ?? '', headers: request.headers, raw, body: JSON.parse(raw) }
+    const call = { path: request.url ?? '', headers: request.headers, raw, body: raw === '' ? {} : JSON.parse(raw) }
     answer(call, response, calls.push(call) - 1)
   })
   server.listen(0, '127.0.0.1')
