@@ -97,7 +97,13 @@ function Fork({ token, name, other }: { token: Token | undefined; name: string; 
       <span class="token parted">{piece(token)}</span>
       {token.logprob === null ? (
         <p>
-          <small>{other?.origin === token.origin ? 'written by the environment, not sampled' : 'not sampled'}</small>
+          <small>
+            {token.origin === 'sampled'
+              ? 'its probability is not recorded'
+              : other?.origin === token.origin
+                ? 'written by the environment, not sampled'
+                : 'not sampled'}
+          </small>
         </p>
       ) : (
         <>
@@ -340,7 +346,7 @@ export function Compare({ summary, a, b, otherRun }: { summary: RunSummary; a: s
         <p class="quiet">They are aligned when both have ended.</p>
       ) : (
         <Section
-          class="aligned"
+          class={`aligned ${pieces}`}
           title={`Aligned by ${unit}s`}
           note={
             <>

@@ -81,7 +81,15 @@ function Cost({ summary, view: { numbers, wallMs, comparison } }: { summary: Run
     <Section class="costs" title="Cost and time" note="of the agent's calls">
       <p class="figure">
         <b class={cost === null ? 'quiet' : ''}>{cost === null ? '–' : `$${cost.toFixed(2)}`}</b>
-        <small>{cost === null ? 'no price is known' : cost === 0 ? 'its calls cost nothing' : 'at the prices of its models'}</small>
+        <small>
+          {cost === null
+            ? 'no price is known'
+            : unseen > 0
+              ? 'of the calls that were recorded'
+              : cost === 0
+                ? 'its calls cost nothing'
+                : 'at the prices of its models'}
+        </small>
       </p>
       <Facts
         of={[

@@ -9,6 +9,7 @@ import {
   type TaskSummary,
   TrainError,
   type TrainingTask,
+  toTrainError,
 } from '@aworld-train/core'
 import type { RunReader } from '@aworld-train/store'
 import {
@@ -62,11 +63,26 @@ export function createEvaluationReader({ run, data, summaryOf }: EvaluationParts
     if (row.status !== 'done') return null
     const cached = ended.get(row.key)
     if (cached?.finished === row.finished) return cached.episode
-    const episode = run.episode(row.key)
+    const episode = readEpisode(row)
     if (!episode) return null
     const counted = countedParts(episode)
     ended.set(row.key, { finished: row.finished, episode: counted })
     return counted
+  }
+
+  /** A damaged one has what its row says, and counts as one whose calls were not seen. */
+  function readEpisode(row: RolloutRow): EvaluatedEpisode | null {
+    try {
+      return run.episode(row.key)
+    } catch (error) {
+      if (toTrainError(error, 'STORE_FAILED').code !== 'STORE_CORRUPT') throw error
+      const { key, attempt, answer, reward, stopReason, error: failure, queuedAt, startedAt, endedAt } = row
+      return {
+        ...{ rollout: key, attempt, answer, reward, scores: {}, stopReason: stopReason ?? 'failed', trajectories: [], toolCalls: [] },
+        ...(failure && { error: failure }),
+        timing: { startedAt: startedAt ?? queuedAt, endedAt: endedAt ?? startedAt ?? queuedAt },
+      }
+    }
   }
 
   /** Tasks in the order of the dataset. A run without its data has those that began. */

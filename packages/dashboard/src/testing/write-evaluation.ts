@@ -21,6 +21,8 @@ export interface WriteEvaluationOptions {
   readonly worse?: (task: number) => boolean
   /** Number of rollouts that have ended in a run that goes on; all of one that has ended. The next one runs. */
   readonly ended?: number
+  /** Whether each turn has the ids of its tokens. */
+  readonly hasTokens?: boolean
   /** Run that the report is compared with. */
   readonly against?: WrittenRun
 }
@@ -41,6 +43,7 @@ export async function writeEvaluation({
   text = 'gold',
   worse = () => false,
   ended,
+  hasTokens = false,
   against,
 }: WriteEvaluationOptions = {}): Promise<WrittenEvaluation> {
   const below = await mkdtemp(join(tmpdir(), 'aworld-train-evaluation-'))
@@ -61,7 +64,7 @@ export async function writeEvaluation({
   async function end(number: number): Promise<void> {
     const those = requests.slice(next, next + number)
     next += those.length
-    await Promise.all(those.map((request) => play(store, request, text, worse)))
+    await Promise.all(those.map((request) => play(store, request, { text, worse, hasTokens })))
     for (const { key, split, task } of those)
       emit({
         type: 'rollout-end',
@@ -126,7 +129,11 @@ function rewardOf(index: number, sample: number, isWorse: boolean): number | nul
   return usual === null ? null : isWorse ? 0 : usual
 }
 
-async function play(store: OwnedRunStore, request: RolloutRequest, text: string, worse: (task: number) => boolean): Promise<void> {
+async function play(
+  store: OwnedRunStore,
+  request: RolloutRequest,
+  { text, worse, hasTokens }: Required<Pick<WriteEvaluationOptions, 'text' | 'worse' | 'hasTokens'>>,
+): Promise<void> {
   const index = Number(request.key.split('/')[2])
   const reward = rewardOf(index, request.sample, worse(index))
   const answer = reward === 1 ? text : `not ${text}, but ${request.sample}`
@@ -145,6 +152,8 @@ async function play(store: OwnedRunStore, request: RolloutRequest, text: string,
       toolCalls: [],
     }),
   ]
+  const ids = hasTokens ? { completionTokenIds: Int32Array.of(1, 2), rolloutLogprobs: Float32Array.of(-1, -2) } : {}
+  for (const [index, turn] of turns.entries()) turns[index] = { ...turn, ...ids }
   for (const turn of turns) await store.appendTurn(request.key, attempt, 'solver', turn)
   const error = { code: 'FROZEN_MODEL_FAILED', boundary: 'gateway', retryable: false, message: `It answered 529: ${text}` } as const
   const episode: Episode = {

@@ -92,6 +92,7 @@ export function summarizeRollouts(rollouts: readonly EvaluationRollout[], option
   const overall = toTaskMean(meansOf(rewards))
   const kinds = [...Map.groupBy(byTask, ([first]) => first!.kind)]
   const turns = ended.flatMap(turnsOf)
+  const votes = byTask.flatMap(majorityOf)
   return {
     answeredAs: mostFrequentFirst(turns.flatMap(({ responseModel }) => responseModel ?? [])),
     tasks: byTask.length,
@@ -105,7 +106,7 @@ export function summarizeRollouts(rollouts: readonly EvaluationRollout[], option
     interval: isScored ? overall.interval : null,
     bounds: isScored && missing > 0 ? boundsOf(byTask) : null,
     passAtK: isScored ? Object.fromEntries(Object.entries(passRates(rewards)).map(([k, values]) => [k, toTaskMean(values)])) : {},
-    majority: isScored && byTask.some(({ length }) => length > 1) ? toTaskMean(byTask.flatMap(majorityOf)) : null,
+    majority: votes.length > 0 && byTask.some(({ length }) => length > 1) ? toTaskMean(votes) : null,
     mostFrequentAnswer: mostFrequentShare([...answers.values()].flatMap(({ groundTruth }) => (groundTruth == null ? [] : [groundTruth]))),
     byKind: Object.fromEntries(
       kinds.flatMap(([kind, tasks]) => {
