@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AgentFunctionContext } from '@aworld-train/agent'
-import type { AgentTask } from '@aworld-train/core'
+import type { AgentTask, RewardInput, ScoringContext } from '@aworld-train/core'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
 import { type RunEvaluationOptions, rescoreRun, runEvaluation } from './run-evaluation.ts'
@@ -246,7 +246,7 @@ it('evaluates a model of the configuration by its name, which a reward may ask t
     price: undefined,
     rewardFunc: {
       name: 'judge',
-      async score({ episode }, { model }) {
+      async score({ episode }: RewardInput, { model }: ScoringContext) {
         const { baseUrl, apiKey, model: name } = model('solver')
         return { reward: Number(await ask({ input: `Is it ${episode.answer}?` }, { baseUrl, apiKey }, name)), scores: {} }
       },

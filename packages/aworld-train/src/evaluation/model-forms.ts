@@ -4,7 +4,7 @@ import { didYouMean, TrainError } from '@aworld-train/core'
 import { probeModelServer } from '@aworld-train/engines/remote'
 import { FrozenModelSettings } from '@aworld-train/training'
 import { type FoundWeights, findWeights } from './find-weights.ts'
-import { noModelName } from './planned-models.ts'
+import { noModelName, type ServedTokens } from './planned-models.ts'
 
 /** Settings of a model behind an address that no form of it says. */
 export interface ModelFlags {
@@ -14,6 +14,8 @@ export interface ModelFlags {
   /** Environment variable that holds the key. */
   readonly apiKeyEnv?: string | undefined
   readonly exactModel?: boolean | undefined
+  /** Folder with the tokenizer and template of a model that vLLM or SGLang serves, to record the tokens that it samples. */
+  readonly tokens?: string | undefined
   /** File of recorded answers. It is replayed if it exists, and recorded otherwise. */
   readonly cassette?: string | undefined
 }
@@ -22,6 +24,7 @@ export interface ModelFlags {
 export type ModelForm =
   | { readonly kind: 'frozen'; readonly name: string; readonly settings: FrozenModelSettings }
   | { readonly kind: 'weights'; readonly weights: FoundWeights }
+  | { readonly kind: 'served'; readonly served: ServedTokens }
   | { readonly kind: 'none' }
 
 interface Provider {
@@ -87,7 +90,7 @@ export async function readModelForm(text: string, options: ModelFormOptions): Pr
  * The model at an address, which is asked what it serves unless recorded answers stand for it. A server that lists one model alone need not
  * be told its name. Throws CONFIG_INVALID for a name that the server does not have, and as `probeModelServer`.
  */
-async function atAddress(text: string, { flags, signal }: ModelFormOptions): Promise<ModelForm> {
+async function atAddress(text: string, { flags, signal, baseDirectory }: ModelFormOptions): Promise<ModelForm> {
   const hash = text.indexOf('#')
   const address = (hash < 0 ? text : text.slice(0, hash)).replace(/\/+$/, '')
   const model = hash < 0 ? '' : text.slice(hash + 1)
@@ -100,6 +103,15 @@ async function atAddress(text: string, { flags, signal }: ModelFormOptions): Pro
     throw new TrainError('CONFIG_INVALID', `The key of ${address} is to be had from ${flags.apiKeyEnv}, which is not set; set it.`)
   const { baseUrl, server, models, hasModel } = await probeModelServer(address, { model, apiKey, signal })
   const names = (models ?? []).map(({ name }) => name)
+  const at = (found: string): ModelForm => {
+    if (flags.tokens === undefined) return frozen(found, { baseUrl, model: found, ...settings })
+    if (server === 'vllm' || server === 'sglang')
+      return { kind: 'served', served: { name: found, server, baseUrl, folder: resolve(baseDirectory, flags.tokens), apiKey } }
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `--tokens records what vLLM and SGLang sample, and ${baseUrl} is ${server === null ? 'neither' : server}; leave it out.`,
+    )
+  }
   const list =
     models === null
       ? 'lists none'
@@ -112,13 +124,13 @@ async function atAddress(text: string, { flags, signal }: ModelFormOptions): Pro
                 .join(', ')
         }`
   if (model === '') {
-    if (names.length === 1) return frozen(names[0]!, { baseUrl, model: names[0]!, ...settings })
+    if (names.length === 1) return at(names[0]!)
     throw new TrainError('CONFIG_INVALID', `--model ${text} names no model, and the server ${list}; write ${baseUrl}#NAME.`)
   }
   // Providers serve names that they do not list.
   if (hasModel === false && server !== null)
     throw new TrainError('CONFIG_INVALID', `${server} at ${baseUrl} ${list}, and not "${model}".${didYouMean(model, names)}`)
-  return frozen(model, { baseUrl, model, ...settings })
+  return at(model)
 }
 
 const frozen = (name: string, settings: object): ModelForm => ({ kind: 'frozen', name, settings: FrozenModelSettings.parse(settings) })

@@ -32,7 +32,7 @@ import { tinkerPolicy } from '../policies/tinker-policy.ts'
 import { trainerSections } from '../policies/trainer-sections.ts'
 import { modelsOf } from './find-weights.ts'
 import { type ModelFlags, type ModelForm, readModelForm } from './model-forms.ts'
-import { noModel, plannedFrozen, plannedPolicies } from './planned-models.ts'
+import { noModel, plannedFrozen, plannedPolicies, plannedTokens } from './planned-models.ts'
 
 /** An agent, tasks and a model, and what is asked of them. Paths are relative to `baseDirectory`. */
 export interface EvaluationOptions extends ModelFlags {
@@ -249,6 +249,10 @@ async function chooseModel(problems: ProblemCollection, choice: ModelChoice): Pr
       names: [form.name],
     }
   if (form?.kind === 'none' || (form === null && !program.agents.some(asksPolicy))) return { model: noModel, program, names: [] }
+  if (form?.kind === 'served') {
+    const { name } = form.served
+    return { model: plannedTokens(form.served, settings.model), program: asking(program, name), names: [name] }
+  }
   const { model, checkpoint } = form?.weights ?? {}
   if (form === null && settings.model.path === null && Object.keys(settings.policies).length === 0) {
     problems.add(

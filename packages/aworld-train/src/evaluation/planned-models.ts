@@ -1,7 +1,9 @@
 import { join, resolve } from 'node:path'
-import { displayPath } from '@aworld-train/core'
+import { loadChatModel } from '@aworld-train/chat'
+import { describeModel, displayPath } from '@aworld-train/core'
+import { createSglangFleet, createSglangTokenEngine, createVllmFleet, createVllmTokenEngine } from '@aworld-train/engines/remote'
 import { keepTokenizer } from '@aworld-train/store'
-import { type FrozenModelSettings, type PlannedModel, toFrozenRoutes } from '@aworld-train/training'
+import { countCalls, type FrozenModelSettings, type PlannedModel, type PolicyModel, toFrozenRoutes } from '@aworld-train/training'
 import type { LocalPlan } from '../local/plan.ts'
 import { policyOfAgent } from '../local/run-report.ts'
 import { openPolicyRoutes } from '../local/stage.ts'
@@ -81,6 +83,43 @@ export function plannedFrozen(name: string, settings: FrozenModelSettings, { dir
       weights: { model: `${baseUrl}#${model}`, checkpoint: null },
       engineCalls: () => 0,
     }),
+  }
+}
+
+/** A model of vLLM or SGLang whose tokens are recorded: the gateway renders its prompts and sends token ids. */
+export interface ServedTokens {
+  /** The name that the server has for it. */
+  readonly name: string
+  readonly server: 'vllm' | 'sglang'
+  readonly baseUrl: string
+  /** Folder with its tokenizer, template and config.json. */
+  readonly folder: string
+  readonly apiKey: string | undefined
+}
+
+/** A model of a server of one's own, sampled by token ids. */
+export function plannedTokens({ name, server, baseUrl, folder, apiKey }: ServedTokens, settings: PolicyModel): PlannedModel {
+  const { history, templateArguments, maxPromptBytes } = settings
+  return {
+    identity: { baseUrl, name, folder, history, templateArguments },
+    hasPrice: true,
+    async open(stack, { path }) {
+      await keepTokenizer(path, folder)
+      const model = await describeModel({ name, directory: folder, contextLength: null })
+      const options = { replicas: [new URL(baseUrl).origin], ...(apiKey !== undefined && { apiKey }) }
+      const fleet = stack.adopt(await (server === 'vllm' ? createVllmFleet(options) : createSglangFleet(options)), (each) => each.close())
+      const create = server === 'vllm' ? createVllmTokenEngine : createSglangTokenEngine
+      const { engine, calls } = countCalls(await create({ fleet, served: name, model }))
+      const chat = await loadChatModel({ directory: folder, stopTokenIds: model.stopTokenIds, history, templateArguments })
+      return {
+        name,
+        routes: { [name]: { kind: 'token', engine, chat, maxPromptBytes } },
+        details: { model: `${name} at ${new URL(baseUrl).host}, ${server}, by token ids` },
+        promptModel: { chat, contextLength: model.contextLength },
+        weights: { model: `${baseUrl}#${name}`, checkpoint: null },
+        engineCalls: calls,
+      }
+    },
   }
 }
 

@@ -24,6 +24,10 @@ export const evaluationFlags = z.object({
   dialect: FrozenModelSettings.shape.dialect.unwrap().optional().describe('API of the address'),
   keyEnv: z.string().optional().describe('environment variable that holds the key of the address'),
   price: z.string().optional().describe('INPUT,OUTPUT or INPUT,OUTPUT,CACHED: US dollars for a million tokens of the model'),
+  tokens: z
+    .string()
+    .optional()
+    .describe('folder with tokenizer and template of a model that vLLM or SGLang serves: what it samples is recorded as token ids'),
   exactModel: z.boolean().optional().describe('refuse an answer of a model of another name'),
   cassette: z.string().optional().describe('file of answers of the model: recorded if it does not exist, replayed if it does'),
 })
@@ -51,7 +55,7 @@ export async function readCommand(command: EvaluationCommand, model: string | un
       'CONFIG_INVALID',
       `There is no agent: name one, as in aworld-train eval ./agent.ts --data questions.csv --model openai:NAME, or start in a project with ${projectFileNames[0]}.`,
     )
-  const { data, reward, config, samples, seed, kind, concurrency, dialect, keyEnv, price, exactModel, cassette } = flags
+  const { data, reward, config, samples, seed, kind, concurrency, dialect, keyEnv, price, exactModel, tokens, cassette } = flags
   const named = model === undefined ? project?.model : existsSync(at(model)) ? at(model) : model
   return {
     agent: agent === null ? project!.agent : at(agent),
@@ -68,6 +72,7 @@ export async function readCommand(command: EvaluationCommand, model: string | un
     apiKeyEnv: keyEnv,
     price: price === undefined ? undefined : readPrice(price),
     exactModel,
+    tokens: tokens === undefined ? undefined : at(tokens),
     cassette: cassette === undefined ? undefined : at(cassette),
     baseDirectory: project?.baseDirectory ?? directory,
     atTinker: project?.trainEngineName === 'tinker',
