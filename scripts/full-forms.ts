@@ -32,6 +32,7 @@ export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>
     'test/trainers/areal/resume.test.ts': 2,
     'test/trainers/dialects.test.ts': 0.5,
     'test/trainers/local/evaluation-kills.test.ts': 2,
+    'test/trainers/local/judges.test.ts': 6,
     'test/trainers/local/policies.test.ts': 1,
     'test/trainers/local/shuffled-rewards.test.ts': 1,
     'test/trainers/local/source-readers.test.ts': 3,

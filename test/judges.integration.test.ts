@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Anthropic from '@anthropic-ai/sdk'
 import type { Episode } from '@aworld-train/core'
-import { defineReward, type RewardSource, rankReward } from '@aworld-train/training'
+import { defineReward, type RewardSource, rankReward, rubricReward } from '@aworld-train/training'
 import { runOnce } from 'aworld-train/vitest'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -280,5 +280,36 @@ describe('a training with a judge', () => {
     expect(undisturbed.asked).toBeGreaterThan(0)
     expect(await train(2)).toEqual(undisturbed)
     await judge.close()
+  }, 120_000)
+
+  it('learns from a rubric and from ranks what the exact reward teaches', async () => {
+    const judge = await startJudge((question) => {
+      const { answer, candidates } = JSON.parse(question) as { answer: string; candidates?: { id: string; answer: string }[] }
+      const scores = candidates
+        ? Object.fromEntries(candidates.map((each) => [each.id, each.answer === 'yes' ? 0.9 : 0.2]))
+        : { affirms: answer === 'yes' ? 9 : 1, brief: 8 }
+      return JSON.stringify({ scores })
+    })
+    const learn = async (rewardFunc: RewardSource) => {
+      const project = await makeProject(folder, model)
+      const training = { steps: 12, promptsPerStep: 4, samplesPerPrompt: 8, learningRate: 1e-2, warmupSteps: 1 }
+      const config = {
+        model: { path: model },
+        engine: { threads: 1 },
+        training,
+        sampling: { maxTokens: 6 },
+        models: { judge: judge.settings },
+      }
+      await (await openTrainer(project, { rewardFunc, seed: 7, config })).train()
+      const episodes = (await episodesOf(project)).filter(({ rollout }) => /^train\/1[12]\//.test(rollout))
+      return episodes.filter(({ answer }) => answer === 'yes').length / episodes.length
+    }
+    const learned = {
+      exact: await learn((_source, answer) => (answer === 'yes' ? 1 : 0)),
+      rubric: await learn(rubricReward({ judge: 'judge', criteria: { affirms: 'It says yes.', brief: 'It says nothing else.' } })),
+      ranks: await learn(rankReward({ judge: 'judge', rubric: 'Yes is better than no.' })),
+    }
+    await judge.close()
+    for (const [name, share] of Object.entries(learned)) expect(share, `${name} of ${JSON.stringify(learned)}`).toBeGreaterThan(0.9)
   }, 120_000)
 })
