@@ -43,6 +43,10 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     description: 'leases, commands and shells of the tool environment beside the plain SDK and a plain spawn',
     load: async () => (await import('./suites/environment.ts')).environment,
   },
+  evaluation: {
+    description: 'an evaluation of 480 rollouts beside the calls of its agents made directly, at answers of 500 and 50 ms',
+    load: async () => (await import('./suites/evaluation.ts')).evaluation,
+  },
   executor: {
     description:
       'speed-up over one rollout after another (a), with a worker killed (b), rollouts a second of each engine (c), steps with groups carried over beside the barrier (d), time to a reward with a slow tool (e), 100,000 short rollouts (rollouts), a pod for each of them (pods; builds Kubernetes once)',
