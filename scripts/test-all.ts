@@ -9,7 +9,7 @@ import { fullForms, minutesOf, sharesOf } from './full-forms.ts'
 const { quick, rotate } = parseArgs({ options: { quick: { type: 'boolean', default: false }, rotate: { type: 'string' } } }).values
 const shares = rotate === undefined ? null : Number(rotate)
 if (shares !== null && !(Number.isInteger(shares) && shares > 0)) {
-  console.error(`--rotate ${rotate} is no number of days; write for example --rotate 10.`)
+  console.error(`--rotate ${rotate} is no number of days; write for example --rotate 20.`)
   process.exit(2)
 }
 const runner = fileURLToPath(new URL('test.ts', import.meta.url))
