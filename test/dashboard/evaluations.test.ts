@@ -99,6 +99,7 @@ it('filters by outcome, kind, reason and tool, and leads to a rollout by a click
   await page.locator('.aligned').waitFor()
   expect(await page.locator('.aligned header').innerText()).toMatch(/Aligned by words/)
   expect(await page.locator('.parting h2').first().innerText()).toMatch(/^They part at word \d+, in turn 1$/)
+  expect(await page.locator('.cell[data-side=B] .only').allInnerTexts()).toEqual(expect.arrayContaining([expect.stringContaining('not')]))
   if (pictures) await page.screenshot({ path: join(pictures, 'evaluation-words.png'), fullPage: true })
   await check('two samples without tokens', watched)
   await watched.context.close()

@@ -254,6 +254,7 @@ export function Compare({ summary, a, b, otherRun }: { summary: RunSummary; a: s
   const toneOf = (token: Token) => {
     if (equal.has(token)) return 'equal'
     if (token.position === shared) return 'parted'
+    if (pieces === 'words') return 'only'
     return token.logprob !== null ? `p${surprise(token.logprob)}` : token.origin === 'tool' ? 'o-tool' : 'context'
   }
   return (
