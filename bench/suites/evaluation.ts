@@ -50,9 +50,9 @@ async function callDirectly(waitMs: number, baseUrl: string): Promise<void> {
   await Promise.all(Array.from({ length: slots }, lane))
 }
 
-async function evaluate(waitMs: number, baseUrl: string, runPath: string, count = tasks): Promise<void> {
+async function evaluate(waitMs: number, baseUrl: string, runPath: string, count: number = tasks): Promise<void> {
   const { failed, scored } = await runEvaluation({
-    agent: ({ input }, context) => solve(input, waitMs, context),
+    agent: ({ input }, context) => solve(String(input), waitMs, context),
     dataset: questions.slice(0, count).map((prompt) => ({ prompt, answer: 'done' })),
     rewardFunc: (_source, answer, truth) => Number(answer === truth),
     model: `${baseUrl}#bench`,
