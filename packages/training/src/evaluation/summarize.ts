@@ -134,7 +134,7 @@ const meanOf = (values: readonly number[]) => sumOf(values) / values.length
 const meansOf = (tasks: readonly (readonly number[])[]) => tasks.filter(({ length }) => length > 0).map(meanOf)
 const rewardsOf = (task: readonly EvaluationRollout[]) => task.flatMap(({ episode }) => episode?.reward ?? [])
 
-export function toTaskMean(values: readonly number[]): TaskMean {
+function toTaskMean(values: readonly number[]): TaskMean {
   const { mean, interval } = meanWithInterval(values)
   return { value: mean, interval, tasks: values.length }
 }
