@@ -84,7 +84,6 @@ const evaluate = ({ url }: Pick<Provider, 'url'>, options: Partial<RunEvaluation
       price: { input: 1, output: 10, cachedInput: 0.5 },
       samples: 2,
       kindKey: 'size',
-      maxFailed: 1,
       runPath: join(folder, 'runs'),
       onEvent: () => {},
       ...options,

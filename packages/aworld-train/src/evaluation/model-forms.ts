@@ -68,16 +68,15 @@ export async function readModelForm(text: string, options: ModelFormOptions): Pr
   const { models, baseDirectory, flags } = options
   const configured = models[text]
   if (text === noModelName) return { kind: 'none' }
-  if (configured) return frozen(text, { ...configured, ...settingsOf(flags) })
+  const settings = settingsOf(flags, baseDirectory)
+  if (configured) return frozen(text, { ...configured, ...settings })
   const [, scheme = '', rest = ''] = /^([a-z]+):(?!\/\/)(.*)$/s.exec(text) ?? []
   const provider = providers[scheme]
   if (provider) {
     if (rest === '') throw new TrainError('CONFIG_INVALID', `"${text}" names no model; write for example ${scheme}:NAME.`)
-    const address = process.env[provider.baseUrlEnv]
-    const baseUrl = address
-      ? `${address.replace(/\/+$/, '')}${address.replace(/\/+$/, '').endsWith('/v1') ? '' : provider.suffix}`
-      : provider.baseUrl
-    return frozen(rest, { baseUrl, model: rest, dialect: provider.dialect, apiKeyEnv: provider.apiKeyEnv, ...settingsOf(flags) })
+    const address = process.env[provider.baseUrlEnv]?.replace(/\/+$/, '')
+    const baseUrl = address ? `${address}${address.endsWith('/v1') ? '' : provider.suffix}` : provider.baseUrl
+    return frozen(rest, { baseUrl, model: rest, dialect: provider.dialect, apiKeyEnv: provider.apiKeyEnv, ...settings })
   }
   if (/^https?:\/\//.test(text)) return await atAddress(text, options)
   const folder = resolve(baseDirectory, text)
@@ -96,7 +95,7 @@ async function atAddress(text: string, { flags, signal, baseDirectory }: ModelFo
   const model = hash < 0 ? '' : text.slice(hash + 1)
   if (!URL.canParse(address))
     throw new TrainError('CONFIG_INVALID', `--model ${text} is no address; write for example http://localhost:8000/v1#NAME.`)
-  const settings = settingsOf(flags)
+  const settings = settingsOf(flags, baseDirectory)
   if (settings.mode === 'replay' && model !== '') return frozen(model, { baseUrl: address, model, ...settings })
   const apiKey = flags.apiKeyEnv === undefined ? undefined : process.env[flags.apiKeyEnv]
   if (apiKey === '' || (apiKey === undefined && flags.apiKeyEnv !== undefined))
@@ -112,17 +111,8 @@ async function atAddress(text: string, { flags, signal, baseDirectory }: ModelFo
       `--tokens records what vLLM and SGLang sample, and ${baseUrl} is ${server === null ? 'neither' : server}; leave it out.`,
     )
   }
-  const list =
-    models === null
-      ? 'lists none'
-      : `has ${
-          names.length === 0
-            ? 'none'
-            : names
-                .slice(0, 10)
-                .map((name) => `"${name}"`)
-                .join(', ')
-        }`
+  const shown = names.slice(0, 10).map((name) => `"${name}"`)
+  const list = models === null ? 'has no list of models' : `has ${shown.join(', ') || 'none'}`
   if (model === '') {
     if (names.length === 1) return at(names[0]!)
     throw new TrainError('CONFIG_INVALID', `--model ${text} names no model, and the server ${list}; write ${baseUrl}#NAME.`)
@@ -136,11 +126,12 @@ async function atAddress(text: string, { flags, signal, baseDirectory }: ModelFo
 const frozen = (name: string, settings: object): ModelForm => ({ kind: 'frozen', name, settings: FrozenModelSettings.parse(settings) })
 
 /** Settings that flags say. */
-function settingsOf({ price, dialect, apiKeyEnv, cassette }: ModelFlags): Partial<FrozenModelSettings> {
+function settingsOf({ price, dialect, apiKeyEnv, cassette }: ModelFlags, directory: string): Partial<FrozenModelSettings> {
+  const recorded = cassette === undefined ? null : resolve(directory, cassette)
   return {
     ...(price !== undefined && { price }),
     ...(dialect !== undefined && { dialect }),
     ...(apiKeyEnv !== undefined && { apiKeyEnv }),
-    ...(cassette !== undefined && { cassette: resolve(cassette), mode: existsSync(cassette) ? ('replay' as const) : ('record' as const) }),
+    ...(recorded !== null && { cassette: recorded, mode: existsSync(recorded) ? ('replay' as const) : ('record' as const) }),
   }
 }

@@ -58,8 +58,6 @@ export interface EvaluationOptions extends ModelFlags {
   readonly concurrency?: number | undefined
   /** US dollars that the run may cost. */
   readonly budget?: number | undefined
-  /** Greatest share of rollouts that may fail, from 0 to 1. Default 0.02. */
-  readonly maxFailed?: number | undefined
   readonly baseDirectory?: string | undefined
   /** Whether a Tinker service has the policy of the configuration. Default `false`. */
   readonly atTinker?: boolean | undefined
@@ -145,7 +143,6 @@ export async function planEvaluation(options: EvaluationOptions, signal: AbortSi
       createReward: async () => named && (await createNamedReward(named, settings.reward, Object.keys(settings.models), { openVerifier })),
       launchers: { engines: launcherEngines, entry: workerEntry },
       budget: options.budget ?? null,
-      maxFailed: options.maxFailed ?? 0.02,
       notes: tasks.notes,
       warnings: [...tasks.warnings, ...warnings],
       command: options.command ?? null,

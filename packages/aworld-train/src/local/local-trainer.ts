@@ -165,7 +165,6 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
         reward: { source: plan.rewardSource, directory: plan.rewardDirectory },
         launchers: { engines: launcherEngines, entry: workerEntry },
         budget: null,
-        maxFailed: 1,
         command: null,
       },
       { runPath: this.runPath, options: { ...this.inputs.options, resume: undefined }, signal },

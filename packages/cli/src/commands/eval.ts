@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { EvaluationReport, type EvaluationWithResults, type RunEvent, RunManifest, TrainError } from '@aworld-train/core'
 import { compareEvaluations, findEvaluation, readEvaluation, requireFewFailures } from '@aworld-train/training'
 import { rescoreRun, runEvaluation } from 'aworld-train'
@@ -53,7 +53,7 @@ export const evaluate = defineCommand({
         const report =
           rescore === undefined
             ? await runEvaluation({ ...read, budget, runPath, resume: path, againFailed: true, onEvent }, signal)
-            : await rescoreRun({ ...read, rewardFunc: join(process.cwd(), rescore), runPath, from: path, onEvent }, signal)
+            : await rescoreRun({ ...read, rewardFunc: resolve(rescore), runPath, from: path, onEvent }, signal)
         print(report)
         requireFewFailures(report, maxFailed)
         return 0

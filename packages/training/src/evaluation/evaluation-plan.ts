@@ -59,8 +59,6 @@ export interface EvaluationPlan {
   readonly launchers: Launchers | null
   /** US dollars that the run may cost; `null` sets no limit. */
   readonly budget: number | null
-  /** Greatest share of rollouts that may fail, from 0 to 1. */
-  readonly maxFailed: number
   readonly notes: readonly string[]
   readonly warnings: readonly string[]
   /** What the command said, kept so that it can be repeated; `null` for a live agent, dataset or reward. */

@@ -92,7 +92,7 @@ export function summarizeRollouts(rollouts: readonly EvaluationRollout[], option
   const overall = toTaskMean(meansOf(rewards))
   const kinds = [...Map.groupBy(byTask, ([first]) => first!.kind)]
   const turns = ended.flatMap(turnsOf)
-  const votes = byTask.flatMap(majorityOf)
+  const votes = isRank ? [] : byTask.flatMap(majorityOf)
   return {
     answeredAs: mostFrequentFirst(turns.flatMap(({ responseModel }) => responseModel ?? [])),
     tasks: byTask.length,
