@@ -139,6 +139,15 @@ it('leaves nothing where the model cannot be opened', async () => {
   expect(readdirSync(join(folder, 'runs'))).toEqual([])
 })
 
+it('says how to serve a model that the engine in the box cannot run', async () => {
+  const model = join(folder, 'model')
+  cpSync(shipped, model, { recursive: true })
+  const trainer = await create(model)
+  const config = JSON.parse(readFileSync(join(model, 'config.json'), 'utf8')) as object
+  writeFileSync(join(model, 'config.json'), JSON.stringify({ ...config, architectures: ['MambaForCausalLM'], model_type: 'mamba' }))
+  await expect(trainer.inference(dataset)).rejects.toThrow(/cannot be run here: .* "vllm serve .*model", and name its address/s)
+})
+
 it('is a run that a dashboard shows: finished, with its reward by kind, pass@k and episodes', async () => {
   const report = await (await create(shipped, undefined, 64)).inference(dataset)
   expect(report).toMatchObject({

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
-import { describeModel, displayPath } from '@aworld-train/core'
+import { describeModel, displayPath, TrainError } from '@aworld-train/core'
 import { createSglangFleet, createSglangTokenEngine, createVllmFleet, createVllmTokenEngine } from '@aworld-train/engines/remote'
 import { keepTokenizer } from '@aworld-train/store'
 import { countCalls, type FrozenModelSettings, type PlannedModel, type PolicyModel, toFrozenRoutes } from '@aworld-train/training'
@@ -24,7 +24,9 @@ export function plannedPolicies(plan: Pick<LocalPlan, 'policies' | 'program'>, {
     hasPrice: true,
     async open(stack, { path, signal }) {
       for (const [index, { name }] of plan.policies.entries()) await keepTokenizer(path, models[index]!, name)
-      const { policy, routes, promptModel, engineCalls } = await openPolicyRoutes(stack, plan, models, signal)
+      const { policy, routes, promptModel, engineCalls } = await openPolicyRoutes(stack, plan, models, signal).catch((cause: unknown) => {
+        throw withServing(cause, models[0]!)
+      })
       if (checkpoint !== null) {
         await policy.learner.load(checkpoint)
         await policy.learner.publish()
@@ -51,6 +53,13 @@ export function plannedPolicies(plan: Pick<LocalPlan, 'policies' | 'program'>, {
       }
     },
   }
+}
+
+/** The error of a folder that the engine in the box cannot run, with the other way to evaluate it. */
+function withServing(cause: unknown, folder: string): unknown {
+  if (!(cause instanceof TrainError) || cause.code !== 'CONFIG_INVALID') return cause
+  const way = `To evaluate it as it is, serve it, such as by "vllm serve ${displayPath(folder)}", and name its address: --model http://localhost:8000/v1.`
+  return new TrainError(cause.code, `${cause.message} ${way}`, { cause, details: cause.details })
 }
 
 export interface FrozenPlace {
