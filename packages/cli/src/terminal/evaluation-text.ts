@@ -2,6 +2,7 @@ import { basename } from 'node:path'
 import type { EvaluationComparison, EvaluationReport } from '@aworld-train/core'
 import { typedCommand, typedPath } from '../typed-command.ts'
 import { counted } from './counted.ts'
+import { dollars } from './dollars.ts'
 import { wrapLabelled } from './text-width.ts'
 
 /** An interval wider than this is said to be wide: it cannot tell most models apart. */
@@ -110,10 +111,10 @@ function failureLines({ failed, rollouts, failures }: EvaluationReport): Line[] 
 function costText({ cost, rewardCost, usage, perRollout }: EvaluationReport): string {
   const { promptTokens, completionTokens, cachedTokens } = usage
   const cached = promptTokens > 0 && cachedTokens > 0 ? `, ${Math.round((100 * cachedTokens) / promptTokens)} % of them cached` : ''
-  const money = cost === null ? 'no price: ' : cost > 0 ? `$${rough(cost)}: ` : ''
+  const money = cost === null ? 'no price: ' : cost > 0 ? `${dollars(cost)}: ` : ''
   const { turns, toolCalls, seconds } = perRollout
   const each = `${turns.toFixed(1)} turns, ${toolCalls.toFixed(1)} tools, ${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s a rollout`
-  const judges = rewardCost > 0 ? `; $${rough(rewardCost)} more for the reward` : ''
+  const judges = rewardCost > 0 ? `; ${dollars(rewardCost)} more for the reward` : ''
   return `${money}${inThousands(promptTokens)} tokens in${cached}, ${inThousands(completionTokens)} out; ${each}${judges}`
 }
 

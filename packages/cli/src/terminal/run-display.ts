@@ -2,6 +2,7 @@ import { styleText } from 'node:util'
 import { describeFailure, type RunEvent } from '@aworld-train/core'
 import { counted } from './counted.ts'
 import { renderSparkline } from './curve.ts'
+import { dollars } from './dollars.ts'
 import { renderEpisode } from './episode-text.ts'
 import { createLiveLine, isLiveTerminal, type LiveLine } from './live-line.ts'
 import { renderProgressBar } from './progress-bar.ts'
@@ -109,11 +110,11 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
     } else if (error) evaluated.failed += 1
     of.notes = [
       ...(evaluated.scored > 0 ? [(evaluated.rewards / evaluated.scored).toFixed(2)] : []),
-      ...(evaluated.cost > 0 ? [`$${evaluated.cost.toFixed(2)}`] : []),
+      ...(evaluated.cost > 0 ? [dollars(evaluated.cost)] : []),
       ...(evaluated.failed > 0 ? [styleText('yellow', `${evaluated.failed} failed`)] : []),
     ]
     if (of.done === firstRollouts && of.total > 2 * firstRollouts && evaluated.cost > 0)
-      line(`${''.padEnd(9)}about $${((evaluated.cost / of.done) * of.total).toFixed(2)}, going by the first ${firstRollouts} rollouts`)
+      line(`${''.padEnd(9)}about ${dollars((evaluated.cost / of.done) * of.total)}, going by the first ${firstRollouts} rollouts`)
   }
   const endBar = () => {
     live?.draw('')

@@ -1,4 +1,5 @@
 import type { FrozenUse, TokenReport } from '@aworld-train/core'
+import { dollars } from './dollars.ts'
 
 /**
  * Lines about the record of tokens and about each frozen model. There are none if every call began or continued a conversation as it was
@@ -25,7 +26,7 @@ const underHeading = (heading: string, lines: readonly string[]) =>
   lines.map((line, index) => `${(index === 0 ? heading : '').padEnd(9)}${line}`)
 
 function frozenLine([model, { calls, promptTokens, completionTokens, cost }]: [string, FrozenUse]): string {
-  const price = cost === null ? 'no price' : `$${cost.toFixed(cost < 1 ? 4 : 2)}`
+  const price = cost === null ? 'no price' : dollars(cost)
   return `${model}: ${calls} call${calls === 1 ? '' : 's'}, ${promptTokens} prompt and ${completionTokens} completion tokens, ${price}`
 }
 
