@@ -3,7 +3,7 @@ import type { InvocationTrace, RolloutTrace, ToolCall, TurnTrace } from '@aworld
 import { useState } from 'preact/hooks'
 import { leastOfBins } from './bins.ts'
 import { type Call, stretchAt, toolId, turnId } from './calls.ts'
-import { integer, probability, prose, seconds, visible } from './format.ts'
+import { dollars, integer, probability, prose, seconds, visible } from './format.ts'
 import { hrefs } from './route.ts'
 import { surprise } from './token-stream.ts'
 import { Stretch } from './ui.tsx'
@@ -172,7 +172,7 @@ export function Talk({ trace, invocation, chosen, choose }: TalkProps) {
                   {turn.completionIds.length > 0 ? `${integer(turn.completionIds.length)} tokens` : visible(turn.model ?? 'no tokens')},{' '}
                   {turn.finishReason.unified}
                   {turn.unparsed.length > 0 && `, a call did not parse: ${turn.unparsed.join(', ')}`}
-                  {turn.cost !== null && `, $ ${turn.cost.toFixed(4)}`}
+                  {turn.cost !== null && `, ${dollars(turn.cost)}`}
                 </small>
               </h3>
               {turn.message.reasoning && (

@@ -1,7 +1,7 @@
 // An evaluation answers: what does it score, how sure is that, what did it cost, and which tasks are worth a look.
 import type { EvaluationComparison, EvaluationNumbers, EvaluationView, RunSummary, TaskMean } from '@aworld-train/core'
 import { always, clientOf, runs, useLoaded } from './data.ts'
-import { fixed, integer, percent, points, range, seconds, shellWord, signed, visible, when } from './format.ts'
+import { dollars, fixed, integer, percent, points, range, seconds, shellWord, signed, visible, when } from './format.ts'
 import { Matrix } from './matrix.tsx'
 import { Rail } from './rail.tsx'
 import { Rise, RiseHead } from './rises.tsx'
@@ -80,7 +80,7 @@ function Cost({ summary, view: { numbers, wallMs, comparison } }: { summary: Run
   return (
     <Section class="costs" title="Cost and time" note="of the agent's calls">
       <p class="figure">
-        <b class={cost === null ? 'quiet' : ''}>{cost === null ? '–' : `$${cost.toFixed(2)}`}</b>
+        <b class={cost === null ? 'quiet' : ''}>{cost === null ? '–' : dollars(cost)}</b>
         <small>
           {cost === null
             ? 'no price is known'

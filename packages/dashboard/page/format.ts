@@ -5,6 +5,8 @@ export const fixed = (value: number | null | undefined, digits = 3) =>
   value === null || value === undefined || Number.isNaN(value) ? '–' : value.toFixed(digits).replace('-', '−')
 export const signed = (value: number | null, digits = 2) =>
   value !== null && value > 0 ? `+${fixed(value, digits)}` : fixed(value, digits)
+/** US dollars with cents, and with four decimals below one dollar. */
+export const dollars = (value: number) => `$${value.toFixed(value < 1 ? 4 : 2)}`
 export const percent = (part: number, digits = 1) => (Number.isFinite(part) ? `${(100 * part).toFixed(digits)} %` : '–')
 export const range = ([low, high]: readonly [number, number], digits = 3) => `[${fixed(low, digits)}, ${fixed(high, digits)}]`
 /** A reward with at most three digits, and as short as possible. */

@@ -2,7 +2,7 @@
 import type { RunSummary } from '@aworld-train/core'
 import { isExport } from './data.ts'
 import { findingsOf } from './findings.ts'
-import { integer, shellWord, visible } from './format.ts'
+import { dollars, integer, shellWord, visible } from './format.ts'
 import { Command, Facts, Section } from './ui.tsx'
 
 const cli = 'npx aworld-train'
@@ -29,7 +29,7 @@ export function Rail({ summary, commands }: RailProps) {
     ['model calls', integer(summary.turns)],
     ['tool calls', integer(summary.toolCalls)],
     ['checkpoints', isEvaluation ? null : String(summary.checkpoints.length)],
-    ['cost', isEvaluation ? null : summary.cost > 0 ? `$ ${summary.cost.toFixed(2)}` : 'none recorded'],
+    ['cost', isEvaluation ? null : summary.cost > 0 ? dollars(summary.cost) : 'none recorded'],
     ['seed', summary.seed === null ? null : String(summary.seed)],
   ] as const
   return (

@@ -5,7 +5,7 @@ import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { Chart, hoverStep } from './chart.tsx'
 import { always, clientOf, isAnswered, isExport, type Loaded, readAgainNow, runs, useLoaded } from './data.ts'
 import { Difference, Figure } from './evaluation.tsx'
-import { fixed, integer, seconds, when } from './format.ts'
+import { dollars, fixed, integer, seconds, when } from './format.ts'
 import { Matrix } from './matrix.tsx'
 import { filter, hrefs, route } from './route.ts'
 import { Chips, Empty, Section } from './ui.tsx'
@@ -141,8 +141,7 @@ function Evaluations({ ids, loaded }: { ids: readonly string[]; loaded: ReturnTy
           >
             <Figure numbers={numbers} isLive={false} />
             <p class="quiet">
-              {integer(numbers.tasks)} tasks, {numbers.cost === null ? 'no price' : `$${numbers.cost.toFixed(2)}`},{' '}
-              {integer(numbers.failed)} failed
+              {integer(numbers.tasks)} tasks, {numbers.cost === null ? 'no price' : dollars(numbers.cost)}, {integer(numbers.failed)} failed
             </p>
           </Section>
         ))}
