@@ -28,7 +28,7 @@ const processesOf = (...words: readonly string[]) =>
 it('with its profile, commands of a rollout run in bubblewrap, without root and without a file that can be written', async () => {
   await using container = await startContainer(testDocker)
   const status = await container.exec('aworld-train', 'env', 'status')
-  expect(status).toMatch(/^sandbox {2}bubblewrap$/m)
+  expect(status).toMatch(/^sandbox +bubblewrap$/m)
   const command = 'python3 -c "print(6 * 7)"; id -u; ls /run /environment 2>&1; cat /proc/net/route | wc -l'
   const { stopReason, answer, error, toolCalls } = await rollOut(container, command)
   expect([stopReason, answer, error]).toEqual(['completed', 'done', undefined])
@@ -56,7 +56,7 @@ it.each([
 ])('without %s it starts on the simulation and says why', async (_, securityOptions, reason) => {
   await using container = await startContainer(testDocker, { securityOptions })
   await expect.poll(() => container.log()).toMatch(reason)
-  expect(await container.exec('aworld-train', 'env', 'status')).toMatch(/^sandbox {2}simulated$/m)
+  expect(await container.exec('aworld-train', 'env', 'status')).toMatch(/^sandbox +simulated$/m)
   const { stopReason, toolCalls } = await rollOut(container, 'echo $((6 * 7))')
   expect([stopReason, toolCalls[0]?.content]).toEqual(['completed', expect.stringContaining('42')])
 })

@@ -50,6 +50,9 @@ export async function startDocker(): Promise<{ readonly testDocker: TestDocker; 
     if (ids !== '') await docker(host, 'rm', '--force', ...ids.split('\n')).catch(() => {})
     daemon.kill('SIGTERM')
     await ended
+    // The daemon leaves the network namespace of its containers mounted.
+    for (const [, path = ''] of readFileSync('/proc/self/mounts', 'utf8').matchAll(/^\S+ (\S+) /gm))
+      if (path.startsWith(`${folder}/`)) execFileSync('umount', ['--lazy', path])
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
   try {
