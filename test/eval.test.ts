@@ -91,10 +91,15 @@ describe('eval', { concurrent: false }, () => {
     against  small, DATE: +0.125 [-0.215, 0.471]; of 8 tasks 1 better, 0 worse
     "
   `)
-    for (const line of `${small.stdout}${large.stdout}`.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+    for (const line of `${report(small.stdout)}${report(large.stdout)}`.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
     const names = (await readdir(join(folder, 'runs'))).sort()
     const compared = await evaluate('compare', names[0]!, names[1]!)
-    expect(report(compared.stdout)).toMatchInlineSnapshot()
+    expect(report(compared.stdout)).toMatchInlineSnapshot(`
+      "agent with small at HOST, which answers as small-2026
+      against  large, DATE: -0.125 [-0.471, 0.215]; of 8 tasks 0 better, 1 worse
+               (test-8-bf9a6c: 1.00 to 0.00)
+      "
+    `)
   })
 
   it('runs what failed once more, and scores its episodes with another reward', async () => {
@@ -142,10 +147,19 @@ describe('eval', { concurrent: false }, () => {
     [
       'a price that is none',
       [...['./agent.ts', '--data', 'sums.csv', '--model', 'URL#small'], '--price', 'cheap'],
-      1,
+      2,
       /--price cheap is no price/,
     ],
     ['a comparison with nothing', ['compare', 'last'], 2, /Two evaluations are compared/],
+    ['both at once', ['--again', 'failed', '--rescore', './even.ts'], 2, /exclude each other/],
+    ['flags beside --again', ['--again', 'failed', '--data', 'sums.csv', '--new'], 2, /--data, --new has no effect beside --again/],
+    [
+      'a cassette of two models',
+      ['./agent.ts', '--data', 'sums.csv', '--model', 'URL#small', '--model', 'URL#large', '--cassette', 'c.jsonl'],
+      2,
+      /answers of one model/,
+    ],
+    ['words behind the agent', ['./agent.ts', 'other.ts'], 2, /"other.ts" stands behind the agent/],
     ['another thing again', ['--again', 'everything'], 2, /expected "failed"/],
   ])('refuses %s', async (_what, args, code, message) => {
     const result = await evaluate(...args.map((arg) => arg.replace('URL', url)))

@@ -88,7 +88,7 @@ export {
   workedSideBySide,
 } from './trajectory/invocations.ts'
 export { messageModels } from './trajectory/message-models.ts'
-export { plainTrajectory } from './trajectory/plain-trajectory.ts'
+export { plainTrajectory, toTrajectory } from './trajectory/plain-trajectory.ts'
 export { type TrainerRow, type TrainerRowAssembly, type TrainerRowOptions, toTrainerRows } from './trajectory/to-trainer-rows.ts'
 export { type SampleAssembly, toTrainingSamples, type UntrainedTurns } from './trajectory/to-training-samples.ts'
 export { createTokenReport, tokenReport } from './trajectory/token-report.ts'

@@ -75,7 +75,7 @@ function Headline({ summary, view }: { summary: RunSummary; view: EvaluationView
 }
 
 function Cost({ summary, view: { numbers, wallMs, comparison } }: { summary: RunSummary; view: EvaluationView }) {
-  const { cost, usage, perRollout, answeredAs, unseen } = numbers
+  const { cost, rewardCost, usage, perRollout, answeredAs, unseen } = numbers
   const { promptTokens, cachedTokens, completionTokens } = usage
   return (
     <Section class="costs" title="Cost and time" note="of the agent's calls">
@@ -106,6 +106,7 @@ function Cost({ summary, view: { numbers, wallMs, comparison } }: { summary: Run
           ],
           ['time', wallMs === null ? `begun ${when(summary.createdAt)}` : seconds(wallMs)],
           ['answered as', answeredAs.length === 0 ? 'not named' : answeredAs.map(visible).join(', ')],
+          ...(rewardCost > 0 ? [['reward', `${dollars(rewardCost)} for its judges`] as const] : []),
           ...(unseen > 0 ? [['unseen', `${integer(unseen)} rollouts without a recorded call`] as const] : []),
         ]}
       />

@@ -13,12 +13,13 @@ import {
 } from '@aworld-train/core'
 import type { RunReader } from '@aworld-train/store'
 import {
+  type ComparedEvaluation,
   type EvaluatedEpisode,
   type EvaluationRollout,
-  type FinishedEvaluation,
   hasFailed,
   kindOf,
   type RunData,
+  rankKey,
   summarizeRollouts,
   toRow,
 } from '@aworld-train/training'
@@ -29,7 +30,7 @@ export interface EvaluationReader {
   /** `null` for a run that is none. */
   view(): EvaluationView | null
   /** What `compareEvaluations` takes, whether it has ended or not. Throws CONFIG_INVALID for a run that is no evaluation. */
-  compared(): FinishedEvaluation
+  compared(): ComparedEvaluation
 }
 
 export interface EvaluationParts {
@@ -62,7 +63,9 @@ export function createEvaluationReader({ run, data, summaryOf }: EvaluationParts
   function episodeOf(row: RolloutRow): EvaluatedEpisode | null {
     if (row.status !== 'done') return null
     const cached = ended.get(row.key)
-    if (cached?.finished === row.finished) return cached.episode
+    // A reward of groups gives an ended rollout its value later.
+    const { finished, episode: earlier } = cached ?? {}
+    if (earlier && finished === row.finished && earlier.reward === row.reward && earlier.stopReason === row.stopReason) return earlier
     const episode = readEpisode(row)
     if (!episode) return null
     const counted = countedParts(episode)
@@ -110,6 +113,9 @@ export function createEvaluationReader({ run, data, summaryOf }: EvaluationParts
       return { task, kind, sample, rollout: row?.key ?? `evaluation/eval/${position}/${sample}`, episode: row ? episodeOf(row) : null }
     })
 
+  const summarize = (rollouts: readonly EvaluationRollout[]) =>
+    summarizeRollouts(rollouts, { answers: data.answers, hasPrice: facts.hasPrice, isRank: run.getState(rankKey) === true })
+
   const report = () => (runStatus(run.path).status === 'running' ? null : readJson(run.path, 'report.json', EvaluationReport))
 
   function toTask({ task, kind, rows }: TaskRollouts, rollouts: readonly EvaluationRollout[]): EvaluationTask {
@@ -138,7 +144,7 @@ export function createEvaluationReader({ run, data, summaryOf }: EvaluationParts
       const rollouts = all.map(rolloutsOf)
       const { comparison = null, times = null } = report() ?? {}
       return {
-        numbers: summarizeRollouts(rollouts.flat(), { answers: data.answers, hasPrice: facts.hasPrice }),
+        numbers: summarize(rollouts.flat()),
         tasks: all.map((task, index) => toTask(task, rollouts[index]!)),
         comparison,
         wallMs: times?.wallMs ?? null,
@@ -148,14 +154,10 @@ export function createEvaluationReader({ run, data, summaryOf }: EvaluationParts
       const { kind, name, createdAt, provenance } = run.manifest
       if (kind !== 'evaluation') throw new TrainError('CONFIG_INVALID', `${name} is no evaluation; choose two evaluations to compare.`)
       const inputs = (provenance['inputs'] ?? {}) as Readonly<Record<string, string>>
-      const unnamed = { path: displayPath(run.path), model: null, checkpoint: null, startedAt: createdAt }
-      return {
-        report: report() ?? unnamed,
-        rows: tasks()
-          .flatMap(rolloutsOf)
-          .map((each) => toRow(each, facts)),
-        inputs,
-      }
+      const rollouts = tasks().flatMap(rolloutsOf)
+      const { reward, scored } = summarize(rollouts)
+      const unnamed = { path: displayPath(run.path), model: null, startedAt: createdAt, reward, scored }
+      return { report: report() ?? unnamed, rows: rollouts.map((each) => toRow(each, facts)), inputs }
     },
   }
 }
@@ -181,11 +183,15 @@ function countedParts({
   error,
   timing,
   trajectories,
+  rewardTrajectories,
   toolCalls,
 }: EvaluatedEpisode): EvaluatedEpisode {
   return {
     ...{ rollout, attempt, answer, reward, scores, stopReason, timing },
     ...(error && { error }),
+    ...(rewardTrajectories && {
+      rewardTrajectories: rewardTrajectories.map(({ turns }) => ({ turns: turns.map(({ cost }) => ({ cost })) })),
+    }),
     toolCalls: toolCalls.map(({ name }) => ({ name })),
     trajectories: trajectories.map(({ turns }) => ({
       turns: turns.map(({ attempt, cost, usage, responseModel }) => ({

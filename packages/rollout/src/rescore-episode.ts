@@ -1,4 +1,4 @@
-import type { Episode, RolloutRequest, WorkspaceFile } from '@aworld-train/core'
+import { type Episode, type RolloutRequest, StopReason, type WorkspaceFile } from '@aworld-train/core'
 import { endRolloutSpan, startRolloutSpan } from './observe/rollout-spans.ts'
 import { type Scoring, scoreEpisode } from './score-episode.ts'
 
@@ -33,7 +33,8 @@ function withoutReward({
   ...episode
 }: Episode): Episode {
   const unscored = { ...episode, reward: null, scores: {} }
-  if (error?.boundary === 'reward') return { ...unscored, stopReason: 'completed' }
+  const endedAs = StopReason.safeParse(error?.details?.['endedAs'])
+  if (endedAs.success) return { ...unscored, stopReason: endedAs.data }
   return { ...unscored, stopReason, ...(error && { error }) }
 }
 

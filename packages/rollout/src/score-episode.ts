@@ -2,6 +2,7 @@ import {
   type AnswerKey,
   didYouMean,
   type Episode,
+  type ErrorRecord,
   type Reward,
   type RewardOutput,
   type RolloutRequest,
@@ -50,9 +51,15 @@ export async function scoreEpisode(
     return output
   })
   const judged = { ...episode, ...(calls.length > 0 && { rewardTrajectories: [...calls] }) }
-  if ('error' in result) return { ...judged, stopReason: 'failed', error: result.error.toRecord() }
+  if ('error' in result) return { ...judged, stopReason: 'failed', error: scoringFailure(result.error, episode) }
   const { reward: value, scores, agents: agentRewards } = result.value
   return { ...judged, reward: value, scores: { ...scores }, ...(value !== null && agentRewards && { agentRewards: { ...agentRewards } }) }
+}
+
+/** The record of a scoring that failed, with how the episode had ended, so that it can be scored again. */
+export function scoringFailure(error: TrainError, { stopReason }: Pick<Episode, 'stopReason'>): ErrorRecord {
+  const record = error.toRecord()
+  return { ...record, details: { ...record.details, endedAs: stopReason } }
 }
 
 /** Throws REWARD_INVALID if a reward has a value for an agent that is none of the program's. */

@@ -1,7 +1,7 @@
 import { type Episode, type GroupScore, type RolloutRequest, type RolloutWriter, TrainError } from '@aworld-train/core'
 import { askModels } from './ask-models.ts'
 import { decideReward } from './reward-decision.ts'
-import type { Scoring } from './score-episode.ts'
+import { type Scoring, scoringFailure } from './score-episode.ts'
 
 export interface GroupScoring extends Scoring {
   readonly seed: number
@@ -38,7 +38,8 @@ export async function scoreGroup(
   const scores = members.map(({ rollout, stopReason }, index): GroupScore => {
     // What the models were asked is kept once, with the first member.
     const calls = index === 0 && trajectories.length > 0 ? { rewardTrajectories: [...trajectories] } : {}
-    if ('error' in result) return { ...calls, rollout, reward: null, stopReason: 'failed', error: result.error.toRecord() }
+    if ('error' in result)
+      return { ...calls, rollout, reward: null, stopReason: 'failed', error: scoringFailure(result.error, members[index]!) }
     return { ...calls, rollout, stopReason, reward: result.value[index]! }
   })
   await store.keepScores(scores)

@@ -11,6 +11,7 @@ import {
 } from '@aworld-train/core'
 import { createAttemptWrites } from './attempt-rows.ts'
 import type { CommitQueue } from './commit-queue.ts'
+import { plainCalls } from './reward-calls.ts'
 import type { RolloutColumns } from './rollout-columns.ts'
 import type { EpisodeBody, RunQueries } from './run-queries.ts'
 import type { SegmentPosition } from './segment-writer.ts'
@@ -253,11 +254,14 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
           const rows = scores.map(({ rollout }) => finished(rollout))
           // Readers that have added up the results without these scores can tell.
           noteTakenBack(database)
-          for (const [index, { rollout: _, ...score }] of scores.entries()) {
+          for (const [index, { rollout: _, rewardTrajectories, ...score }] of scores.entries()) {
             const { id } = rows[index]!
             const body = JSON.parse(findEpisode.get(id)!['body'] as string) as EpisodeBody
             const { reward, stopReason, error = null } = score
-            changeEpisode.run(JSON.stringify({ ...body, ...score, groupScored: true } satisfies EpisodeBody), id)
+            changeEpisode.run(
+              JSON.stringify({ ...body, ...score, ...plainCalls({ rewardTrajectories }), groupScored: true } satisfies EpisodeBody),
+              id,
+            )
             changeResult.run(reward, stopReason, error && JSON.stringify(error), id)
           }
         },

@@ -27,6 +27,7 @@ import { createAttemptReads } from './attempt-rows.ts'
 import { createFinishedTotals, type FinishedTotals } from './finished-totals.ts'
 import { createHealthReads } from './health-samples.ts'
 import { createKindRewardReads, type KindRewards } from './kind-rewards.ts'
+import { type PlainCalls, readCalls } from './reward-calls.ts'
 import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, shownStatus, whereOf } from './rollout-rows.ts'
 import { segmentPath } from './segment-writer.ts'
 import { createSampleReads, type SampleTokens } from './step-samples.ts'
@@ -123,9 +124,10 @@ export interface RunQueries
 }
 
 /** An episode's body in the database. It has only the indices of its turns and whether they were delivered. */
-export type EpisodeBody = Omit<Episode, 'trajectories'> & {
-  readonly trajectories: readonly (Omit<Trajectory, 'turns'> & { readonly turns: readonly (readonly [number, Turn['delivered']])[] })[]
-}
+export type EpisodeBody = Omit<Episode, 'trajectories' | 'rewardTrajectories'> &
+  PlainCalls & {
+    readonly trajectories: readonly (Omit<Trajectory, 'turns'> & { readonly turns: readonly (readonly [number, Turn['delivered']])[] })[]
+  }
 
 interface TurnRow {
   readonly trajectory: string
@@ -264,7 +266,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
         return { ...turn, delivered }
       }),
     }))
-    return { ...body, trajectories }
+    return { ...body, trajectories, ...readCalls(body) } as Episode
   })
 
   function turnsOf(key: string): AttemptTurns | null {

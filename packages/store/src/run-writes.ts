@@ -1,5 +1,6 @@
 import { type Episode, preciseNow, type RolloutWriter, type RunProgress, type SubmissionStore, type Turn } from '@aworld-train/core'
 import type { EncodedTurn, EncodedWrites } from './encoded-writes.ts'
+import { plainCalls } from './reward-calls.ts'
 import { toRolloutColumns } from './rollout-columns.ts'
 import type { EpisodeBody } from './run-queries.ts'
 import { createTurnCache } from './turn-cache.ts'
@@ -64,5 +65,5 @@ function toEpisodeBody(episode: Episode): EpisodeBody {
     ...trajectory,
     turns: trajectory.turns.map(({ index, delivered }) => [index, delivered] as const),
   }))
-  return { ...episode, trajectories }
+  return { ...episode, trajectories, ...plainCalls(episode) }
 }

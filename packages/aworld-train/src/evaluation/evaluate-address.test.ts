@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import type { AgentFunctionContext } from '@aworld-train/agent'
 import type { AgentTask, RewardInput, ScoringContext } from '@aworld-train/core'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { AgentTrainer } from '../agent-trainer.ts'
 import { type RunEvaluationOptions, rescoreRun, runEvaluation } from './run-evaluation.ts'
 
 let folder: string
@@ -169,6 +168,7 @@ it('is compared task by task, and scored again without asking anybody', async ()
     notes: [],
   })
   const calls = provider.questions.length
+  await provider[Symbol.asyncDispose]()
   const stricter = await rescoreRun({
     agent: (task, context) => ask(task, context),
     dataset: tasks,
@@ -257,6 +257,42 @@ it('evaluates a model of the configuration by its name, which a reward may ask t
   await expect(evaluate(provider, { config: { models: { solver: settings } } })).rejects.toThrow(/models.solver has the name of a policy/)
 })
 
+it('goes on recording after it was stopped, and replays what was recorded then', async () => {
+  const cassette = join(folder, 'eval.jsonl')
+  const stop = new AbortController()
+  await using provider = await startProvider((question) => {
+    if (provider.questions.length === 5) stop.abort(new Error('stopped'))
+    return question.slice(0, 2)
+  })
+  await expect(evaluate(provider, { concurrency: 1, cassette }, stop.signal)).rejects.toMatchObject({ code: 'ROLLOUT_CANCELLED' })
+  expect(existsSync(cassette)).toBe(false)
+  expect(await evaluate(provider, { concurrency: 1, cassette })).toMatchObject({ reward: 1, rollouts: 8, failed: 0 })
+  const calls = provider.questions.length
+  expect(await evaluate(provider, { concurrency: 1, cassette, fresh: true })).toMatchObject({ reward: 1, rollouts: 8, failed: 0 })
+  expect(provider.questions).toHaveLength(calls)
+})
+
+it('is not the run of a rescoring of the same reward that was stopped', async () => {
+  await using provider = await startProvider((question) => question.slice(0, 2))
+  const rewardFunc = (_source: string, answer: string) => Number(answer === 'ti')
+  const { path } = await evaluate(provider)
+  const stop = AbortSignal.abort(new Error('stopped'))
+  const rescoring = {
+    agent: ask,
+    dataset: tasks,
+    rewardFunc,
+    samples: 2,
+    kindKey: 'size',
+    runPath: join(folder, 'runs'),
+    onEvent: () => {},
+    from: path,
+  }
+  await expect(rescoreRun(rescoring, stop)).rejects.toThrow()
+  const anew = await evaluate(provider, { rewardFunc })
+  expect(provider.questions).toHaveLength(16)
+  expect(await rescoreRun({ ...rescoring, from: anew.path })).toMatchObject({ reward: 0.25, failed: 0 })
+})
+
 it('names every problem at once and leaves nothing', async () => {
   writeFileSync(join(folder, 'tasks.jsonl'), '{"answer":1}\n')
   const options = { agent: './none.ts', dataset: './tasks.jsonl', rewardFunc: './none-either.ts', model: 'gtp-5', baseDirectory: folder }
@@ -272,20 +308,12 @@ it.each([
   ['a task twice', { dataset: [tasks[0]!, tasks[0]!] }, /stands in row 1 already/],
   ['no model', { model: undefined }, /no model to evaluate/],
   ['a provider without a name', { model: 'openai:' }, /names no model/],
+  ['a key in the address', { model: 'http://127.0.0.1:9/v1?key=secret#m' }, /would stand in the files of the run/],
+  ['a price of an agent that asks by itself', { model: 'none' }, /--price has no effect with --model none/],
+  ['a budget of nothing known', { model: 'none', price: undefined, budget: 1 }, /address of its own; leave --budget out/],
 ])('refuses %s', async (_what, options, message) => {
   await using provider = await startProvider(() => 'x')
   await expect(evaluate(provider, options)).rejects.toThrow(message)
   expect(provider.questions).toEqual([])
   expect(existsSync(join(folder, 'runs')) ? readdirSync(join(folder, 'runs')) : []).toEqual([])
-})
-
-it('is what a trainer makes of its test set too, in whose place training data never stands', async () => {
-  const training = {
-    agent: ask,
-    trainDataset: tasks,
-    rewardFunc: () => 1,
-    config: { model: { path: 'none' } },
-    trainEngineName: 'local',
-  }
-  await expect(AgentTrainer.create({ ...training, baseDirectory: folder })).rejects.toThrow(/model folder/)
 })

@@ -130,6 +130,14 @@ it("shows a GAIA-shaped row's question, file and declared data to the agent, all
   expect(scored).toEqual(['secret-1', { Level: 3, 'Annotator Metadata': { Steps: 'secret-2' }, answer: 'secret-3', split: 'validation' }])
 })
 
+it('evaluates the test set of a training where no other is named, in whose place training data never stands', async () => {
+  const trainer = await create(shipped)
+  await expect(trainer.inference()).rejects.toMatchObject({
+    code: 'DATASET_INVALID',
+    message: expect.stringContaining('Training data never stands in'),
+  })
+})
+
 it('leaves nothing where the model cannot be opened', async () => {
   const model = join(folder, 'model')
   cpSync(shipped, model, { recursive: true })

@@ -4,7 +4,7 @@ import { didYouMean, TrainError } from '@aworld-train/core'
 import { probeModelServer } from '@aworld-train/engines/remote'
 import { FrozenModelSettings } from '@aworld-train/training'
 import { type FoundWeights, findWeights } from './find-weights.ts'
-import { noModelName, type ServedTokens } from './planned-models.ts'
+import { noModelName, type ServedTokens, unfinished } from './planned-models.ts'
 
 /** Settings of a model behind an address that no form of it says. */
 export interface ModelFlags {
@@ -16,7 +16,7 @@ export interface ModelFlags {
   readonly exactModel?: boolean | undefined
   /** Folder with the tokenizer and template of a model that vLLM or SGLang serves, to record the tokens that it samples. */
   readonly tokens?: string | undefined
-  /** File of recorded answers. It is replayed if it exists, and recorded otherwise. */
+  /** File of recorded answers. It is replayed if it exists. Otherwise it is recorded, and has its name once every rollout has its result. */
   readonly cassette?: string | undefined
 }
 
@@ -65,6 +65,31 @@ export interface ModelFormOptions {
 
 /** Reads what `--model` says. Throws CONFIG_INVALID for what is none of the forms, and MODULE_INVALID for a folder without weights. */
 export async function readModelForm(text: string, options: ModelFormOptions): Promise<ModelForm> {
+  const form = await formOf(text, options)
+  const unread = unreadFlags(form).filter((name) => options.flags[name] !== undefined)
+  if (unread.length === 0) return form
+  const names = unread.map((name) => flagNames[name]).join(', ')
+  throw new TrainError('CONFIG_INVALID', `${names} has no effect with --model ${text}; leave it out.`)
+}
+
+const flagNames: Readonly<Record<keyof ModelFlags, string>> = {
+  price: '--price',
+  dialect: '--dialect',
+  apiKeyEnv: '--key-env',
+  exactModel: '--exact-model',
+  tokens: '--tokens',
+  cassette: '--cassette',
+}
+
+/** Flags that a form does not read. */
+function unreadFlags({ kind }: ModelForm): readonly (keyof ModelFlags)[] {
+  if (kind === 'frozen') return ['tokens']
+  return kind === 'served'
+    ? ['price', 'dialect', 'exactModel', 'cassette']
+    : ['price', 'dialect', 'apiKeyEnv', 'exactModel', 'tokens', 'cassette']
+}
+
+async function formOf(text: string, options: ModelFormOptions): Promise<ModelForm> {
   const { models, baseDirectory, flags } = options
   const configured = models[text]
   if (text === noModelName) return { kind: 'none' }
@@ -95,6 +120,12 @@ async function atAddress(text: string, { flags, signal, baseDirectory }: ModelFo
   const model = hash < 0 ? '' : text.slice(hash + 1)
   if (!URL.canParse(address))
     throw new TrainError('CONFIG_INVALID', `--model ${text} is no address; write for example http://localhost:8000/v1#NAME.`)
+  const { username, password, search } = new URL(address)
+  if (`${username}${password}${search}` !== '')
+    throw new TrainError(
+      'CONFIG_INVALID',
+      'The address of --model has a user, a password or a query, which would stand in the files of the run; name the variable of its key with --key-env.',
+    )
   const settings = settingsOf(flags, baseDirectory)
   if (settings.mode === 'replay' && model !== '') return frozen(model, { baseUrl: address, model, ...settings })
   const apiKey = flags.apiKeyEnv === undefined ? undefined : process.env[flags.apiKeyEnv]
@@ -126,12 +157,16 @@ async function atAddress(text: string, { flags, signal, baseDirectory }: ModelFo
 const frozen = (name: string, settings: object): ModelForm => ({ kind: 'frozen', name, settings: FrozenModelSettings.parse(settings) })
 
 /** Settings that flags say. */
-function settingsOf({ price, dialect, apiKeyEnv, cassette }: ModelFlags, directory: string): Partial<FrozenModelSettings> {
+function settingsOf({ price, dialect, apiKeyEnv, exactModel, cassette }: ModelFlags, directory: string): Partial<FrozenModelSettings> {
   const recorded = cassette === undefined ? null : resolve(directory, cassette)
   return {
     ...(price !== undefined && { price }),
     ...(dialect !== undefined && { dialect }),
     ...(apiKeyEnv !== undefined && { apiKeyEnv }),
-    ...(recorded !== null && { cassette: recorded, mode: existsSync(recorded) ? ('replay' as const) : ('record' as const) }),
+    ...(exactModel !== undefined && { exactModel }),
+    ...(recorded !== null &&
+      (existsSync(recorded)
+        ? { cassette: recorded, mode: 'replay' as const }
+        : { cassette: `${recorded}${unfinished}`, mode: 'record' as const })),
   }
 }

@@ -88,7 +88,9 @@ export async function planEvaluation(options: EvaluationOptions, signal: AbortSi
   const { path, name } = settings.reward
   const reward = await attempt(async () => {
     if (options.rewardFunc !== undefined) await tryReward(options.rewardFunc, baseDirectory)
-    return await findReward({ reward: options.rewardFunc, baseDirectory, path, name, configDirectory })
+    // A reward that is named here stands over that of the configuration.
+    const configured = options.rewardFunc === undefined ? path : null
+    return await findReward({ reward: options.rewardFunc, baseDirectory, path: configured, name, configDirectory })
   })
   if (agent && form !== undefined && read) {
     const chosen = await chooseModel(problems, {
@@ -98,7 +100,6 @@ export async function planEvaluation(options: EvaluationOptions, signal: AbortSi
       extension: read.extension,
       kind,
       directory: configDirectory,
-      exactModel: options.exactModel ?? false,
     })
     if (chosen) {
       const agentSide = {
@@ -143,8 +144,8 @@ export async function planEvaluation(options: EvaluationOptions, signal: AbortSi
       createReward: async () => named && (await createNamedReward(named, settings.reward, Object.keys(settings.models), { openVerifier })),
       launchers: { engines: launcherEngines, entry: workerEntry },
       budget: options.budget ?? null,
-      notes: tasks.notes,
-      warnings: [...tasks.warnings, ...warnings],
+      notes: [...(read?.notes ?? []), ...tasks.notes],
+      warnings: [...(read?.warnings ?? []), ...tasks.warnings, ...warnings],
       command: options.command ?? null,
     }
   }
@@ -224,7 +225,6 @@ interface ModelChoice {
   readonly settings: LocalConfig
   readonly extension: Readonly<Record<string, unknown>>
   readonly kind: typeof localPolicy
-  readonly exactModel: boolean
   /** Folder that paths of the configuration are relative to. */
   readonly directory: string
 }
@@ -237,11 +237,11 @@ interface ChosenModel {
 }
 
 async function chooseModel(problems: ProblemCollection, choice: ModelChoice): Promise<ChosenModel | undefined> {
-  const { agent, form, settings, extension, kind, directory, exactModel } = choice
+  const { agent, form, settings, extension, kind, directory } = choice
   const { program } = agent
   if (form?.kind === 'frozen')
     return {
-      model: plannedFrozen(form.name, form.settings, { directory: agent.directory, exactModel }),
+      model: plannedFrozen(form.name, form.settings, agent.directory),
       program: asking(program, form.name),
       names: [form.name],
     }

@@ -1,3 +1,5 @@
+import { readdirSync, statSync } from 'node:fs'
+import { rename } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
 import { describeModel, displayPath, TrainError } from '@aworld-train/core'
@@ -15,12 +17,22 @@ export interface PolicyWeights {
   readonly checkpoint: string | null
 }
 
+/** The files of a model folder with their sizes and times, which tell other weights in the same folder. */
+function folderIdentity(folder: string): unknown {
+  return [
+    folder,
+    readdirSync(folder)
+      .sort()
+      .map((name) => [name, statSync(join(folder, name)).size, statSync(join(folder, name)).mtimeMs]),
+  ]
+}
+
 /** The policies of a plan: sampled in this process, or by a Tinker service. */
 export function plannedPolicies(plan: Pick<LocalPlan, 'policies' | 'program'>, { models, checkpoint }: PolicyWeights): PlannedModel {
   const [first] = plan.policies
   const isAlone = first.name === null
   return {
-    identity: [models, checkpoint, plan.policies.map(({ chosen, settings }) => [chosen.settings, settings])],
+    identity: [models.map(folderIdentity), checkpoint, plan.policies.map(({ chosen, settings }) => [chosen.settings, settings])],
     hasPrice: true,
     async open(stack, { path, signal }) {
       for (const [index, { name }] of plan.policies.entries()) await keepTokenizer(path, models[index]!, name)
@@ -62,27 +74,24 @@ function withServing(cause: unknown, folder: string): unknown {
   return new TrainError(cause.code, `${cause.message} ${way}`, { cause, details: cause.details })
 }
 
-export interface FrozenPlace {
-  /** Folder that files of answers are relative to. */
-  readonly directory: string
-  /** Whether an answer under another name is refused. */
-  readonly exactModel: boolean
-}
-
-/** A model behind an address, which is asked under its name in the configuration or by its provider. */
-export function plannedFrozen(name: string, settings: FrozenModelSettings, { directory, exactModel }: FrozenPlace): PlannedModel {
+/**
+ * A model behind an address, which is asked under its name in the configuration or by its provider. Files of its answers are relative to
+ * `directory`.
+ */
+export function plannedFrozen(name: string, settings: FrozenModelSettings, directory: string): PlannedModel {
   const { baseUrl, dialect, model, price } = settings
   return {
-    // Keys, waits and files of answers do not change what a model says.
-    identity: { baseUrl, dialect, model },
+    // Keys, waits and files of answers do not change what a model says. Without its price, what earlier turns cost is not known.
+    identity: { baseUrl, dialect, model, exactModel: settings.exactModel, price },
     hasPrice: price !== null,
+    ...(settings.mode === 'record' &&
+      settings.cassette?.endsWith(unfinished) && { keepRecording: () => keepRecording(settings.cassette!) }),
     open: async () => ({
       name,
       routes: {
         [name]: {
           ...toFrozenRoutes({ [name]: settings }, resolve(directory))[name]!,
           evaluated: true,
-          exactModel,
           // A server that is busy for an hour fails no rollout; the person at the terminal sees it and may stop the run.
           patienceMs: Number.POSITIVE_INFINITY,
         },
@@ -93,6 +102,13 @@ export function plannedFrozen(name: string, settings: FrozenModelSettings, { dir
       engineCalls: () => 0,
     }),
   }
+}
+
+/** End of the name of a recording until every rollout has its result, so that an evaluation that goes on records on. */
+export const unfinished = '.unfinished'
+
+async function keepRecording(path: string): Promise<void> {
+  await rename(path, path.slice(0, -unfinished.length))
 }
 
 /** A model of vLLM or SGLang whose tokens are recorded: the gateway renders its prompts and sends token ids. */
@@ -110,12 +126,12 @@ export interface ServedTokens {
 export function plannedTokens({ name, server, baseUrl, folder, apiKey }: ServedTokens, settings: PolicyModel): PlannedModel {
   const { history, templateArguments, maxPromptBytes } = settings
   return {
-    identity: { baseUrl, name, folder, history, templateArguments },
+    identity: { baseUrl, name, folder: folderIdentity(folder), history, templateArguments, maxPromptBytes },
     hasPrice: true,
     async open(stack, { path }) {
       await keepTokenizer(path, folder)
       const model = await describeModel({ name, directory: folder, contextLength: null })
-      const options = { replicas: [new URL(baseUrl).origin], ...(apiKey !== undefined && { apiKey }) }
+      const options = { replicas: [baseUrl.replace(/\/v1$/, '')], ...(apiKey !== undefined && { apiKey }) }
       const fleet = stack.adopt(await (server === 'vllm' ? createVllmFleet(options) : createSglangFleet(options)), (each) => each.close())
       const create = server === 'vllm' ? createVllmTokenEngine : createSglangTokenEngine
       const { engine, calls } = countCalls(await create({ fleet, served: name, model }))

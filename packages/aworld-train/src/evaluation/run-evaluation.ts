@@ -13,6 +13,7 @@ import {
 } from '@aworld-train/training'
 import { progressLines } from '../progress-lines.ts'
 import { type EvaluationOptions, planEvaluation } from './plan-evaluation.ts'
+import { noModelName } from './planned-models.ts'
 
 interface RunPlaces extends Pick<RunOptions, 'fresh' | 'onEvent'> {
   /** Parent folder of runs. Default: `runs`. */
@@ -51,16 +52,20 @@ export async function rescoreRun(
   signal: AbortSignal = new AbortController().signal,
 ): Promise<EvaluationWithResults> {
   const { runPath = 'runs', fresh, onEvent = toStandardError } = options
-  const plan = await planEvaluation(options, signal)
-  const from = await readEvaluation(resolve(options.from))
-  return await unwrapped(() => rescoreEvaluation(plan, { runPath, signal, options: { fresh, onEvent }, from }))
+  const from = readEvaluation(resolve(options.from))
+  // Its model need not be there any more.
+  const { agent, dataset, rewardFunc, config, samples, seed, name, kindKey, concurrency, baseDirectory, command } = options
+  const scored = { agent, dataset, rewardFunc, config, samples, seed, name, kindKey, concurrency, baseDirectory, command }
+  const plan = await planEvaluation({ ...scored, model: noModelName }, signal)
+  const model = { ...plan.model, identity: from.report.model, hasPrice: from.report.cost !== null }
+  return await unwrapped(() => rescoreEvaluation({ ...plan, model }, { runPath, signal, options: { fresh, onEvent }, from }))
 }
 
 const toStandardError = progressLines((line) => void process.stderr.write(`${line}\n`))
 
 /** The evaluation that a finished one will be compared with. Throws CONFIG_INVALID before anything runs if their tasks do not pair. */
 async function toCompareWith(named: string, { name, dataset }: EvaluationPlan, runPath: string): Promise<FinishedEvaluation> {
-  const found = await readEvaluation(findEvaluation(named, { runPath, agent: name }))
+  const found = readEvaluation(findEvaluation(named, { runPath, finishedAs: name }))
   requirePairs(dataset.tasks, found)
   return found
 }

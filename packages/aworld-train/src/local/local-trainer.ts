@@ -167,7 +167,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
         budget: null,
         command: null,
       },
-      { runPath: this.runPath, options: { ...this.inputs.options, resume: undefined }, signal },
+      { runPath: this.runPath, options: { ...this.inputs.options, fresh: true, resume: undefined }, signal },
     )
   }
 

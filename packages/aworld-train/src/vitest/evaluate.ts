@@ -1,25 +1,9 @@
 import type { Episode, EvaluationWithResults } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
 import type { DatasetSource } from '@aworld-train/training'
+import { type EvaluatedTraining, evaluationOf } from '../evaluation/evaluation-of.ts'
 import { type RunEvaluationOptions, runEvaluation } from '../evaluation/run-evaluation.ts'
 import type { TrainingDefinition } from '../training-definition.ts'
-
-/** The parts of a training that an evaluation needs; a `defineTraining` has them. */
-export type EvaluatedTraining = Pick<
-  TrainingDefinition,
-  | 'agent'
-  | 'testDataset'
-  | 'rewardFunc'
-  | 'config'
-  | 'baseDirectory'
-  | 'runPath'
-  | 'name'
-  | 'onEvent'
-  | 'trainEngineName'
-  | 'model'
-  | 'samples'
-  | 'seed'
->
 
 export interface EvaluateOptions
   extends Pick<RunEvaluationOptions, 'model' | 'samples' | 'seed' | 'kindKey' | 'price' | 'dialect' | 'apiKeyEnv' | 'exactModel'> {
@@ -36,12 +20,16 @@ export interface EvaluationWithEpisodes extends EvaluationWithResults {
 }
 
 /** Runs the agent of a training over its test set with a model as it is, as `aworld-train eval` does, in a run directory of its own. */
-export async function evaluate(training: EvaluatedTraining, options: EvaluateOptions = {}): Promise<EvaluationWithEpisodes> {
-  const { signal, dataset = training.testDataset, ...flags } = options
-  const { agent, rewardFunc, config, baseDirectory, runPath, name, onEvent = () => {}, trainEngineName, model, samples, seed } = training
-  const settings = { agent, rewardFunc, config, baseDirectory, runPath, name, onEvent, model, samples, seed }
+export async function evaluate(
+  training: EvaluatedTraining & Pick<TrainingDefinition, 'runPath' | 'onEvent'>,
+  options: EvaluateOptions = {},
+): Promise<EvaluationWithEpisodes> {
+  const { signal, ...flags } = options
+  const { runPath, onEvent = () => {} } = training
   const set = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
-  const report = await runEvaluation({ ...settings, dataset, atTinker: trainEngineName === 'tinker', fresh: true, ...set }, signal)
+  // A recording that was cut off goes on, and anything else begins anew, because functions cannot be compared.
+  const fresh = flags.cassette === undefined
+  const report = await runEvaluation({ ...evaluationOf(training), runPath, onEvent, fresh, ...set }, signal)
   const run = readRun(report.path)
   try {
     return { ...report, episodes: [...run.episodes()] }

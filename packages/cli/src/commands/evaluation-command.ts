@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/core'
 import { FrozenModelSettings } from '@aworld-train/training'
-import type { EvaluationOptions } from 'aworld-train'
+import { type EvaluationOptions, evaluationOf } from 'aworld-train'
 import { z } from 'zod'
 import { loadProject, projectFileNames } from '../load-project.ts'
 
@@ -21,13 +21,14 @@ export const evaluationFlags = z.object({
   seed: z.int().min(0).optional().describe('seed of sampling'),
   kind: z.string().optional().describe('column of the tasks by which results are split'),
   concurrency: z.int().min(1).optional().describe('rollouts at once'),
-  dialect: FrozenModelSettings.shape.dialect.unwrap().optional().describe('API of the address'),
+  dialect: FrozenModelSettings.shape.dialect.unwrap().optional().describe('API that the address speaks'),
   keyEnv: z.string().optional().describe('environment variable that holds the key of the address'),
   price: z.string().optional().describe('INPUT,OUTPUT or INPUT,OUTPUT,CACHED: US dollars for a million tokens of the model'),
   tokens: z
     .string()
     .optional()
     .describe('folder with tokenizer and template of a model that vLLM or SGLang serves: what it samples is recorded as token ids'),
+  budget: z.number().min(0).optional().describe('US dollars that the evaluation may cost; rollouts beyond it do not start'),
   exactModel: z.boolean().optional().describe('refuse an answer of a model of another name'),
   cassette: z.string().optional().describe('file of answers of the model: recorded if it does not exist, replayed if it does'),
 })
@@ -45,7 +46,7 @@ export interface CommandEvaluation extends EvaluationOptions {
  * Reads a command: its target is an agent, or the folder or file of a project, whose parts stand where flags name none. Throws
  * CONFIG_INVALID, MODULE_INVALID.
  */
-export async function readCommand(command: EvaluationCommand, model: string | undefined): Promise<CommandEvaluation> {
+export async function readCommand(command: EvaluationCommand): Promise<CommandEvaluation> {
   const { directory, target, flags } = command
   const at = (path: string) => resolve(directory, path)
   const project = await projectOf(directory, target)
@@ -55,30 +56,22 @@ export async function readCommand(command: EvaluationCommand, model: string | un
       'CONFIG_INVALID',
       `There is no agent: name one, as in aworld-train eval ./agent.ts --data questions.csv --model openai:NAME, or start in a project with ${projectFileNames[0]}.`,
     )
-  const { data, reward, config, samples, seed, kind, concurrency, dialect, keyEnv, price, exactModel, tokens, cassette } = flags
-  const named = model === undefined ? project?.model : existsSync(at(model)) ? at(model) : model
-  return {
-    agent: agent === null ? project!.agent : at(agent),
-    dataset: data === undefined ? project?.testDataset : at(data),
-    rewardFunc: reward === undefined ? project?.rewardFunc : at(reward),
-    config: config === undefined ? project?.config : at(config),
-    model: named ?? project?.checkpoint,
-    samples: samples ?? project?.samples,
-    seed: seed ?? project?.seed,
-    name: project?.name === undefined ? undefined : `${project.name}-eval`,
-    kindKey: kind,
-    concurrency,
-    dialect,
-    apiKeyEnv: keyEnv,
-    price: price === undefined ? undefined : readPrice(price),
-    exactModel,
-    tokens: tokens === undefined ? undefined : at(tokens),
+  const { data, reward, config, samples, seed, kind, concurrency, dialect, keyEnv, price, budget, exactModel, tokens, cassette } = flags
+  const [model] = flags.model ?? []
+  const flag = {
+    agent: agent === null ? undefined : at(agent),
+    dataset: data === undefined ? undefined : at(data),
+    rewardFunc: reward === undefined ? undefined : at(reward),
+    config: config === undefined ? undefined : at(config),
+    model: model !== undefined && existsSync(at(model)) ? at(model) : model,
     cassette: cassette === undefined ? undefined : at(cassette),
-    baseDirectory: project?.baseDirectory ?? directory,
-    atTinker: project?.trainEngineName === 'tinker',
-    runPath: project?.runPath,
-    command,
+    tokens: tokens === undefined ? undefined : at(tokens),
+    price: price === undefined ? undefined : readPrice(price),
+    ...{ samples, seed, kindKey: kind, concurrency, dialect, apiKeyEnv: keyEnv, budget, exactModel },
   }
+  const set = Object.fromEntries(Object.entries(flag).filter(([, value]) => value !== undefined))
+  const ofProject = project ? evaluationOf(project) : { agent: agent!, dataset: undefined, baseDirectory: directory }
+  return { ...ofProject, ...set, runPath: project?.runPath, command }
 }
 
 /** Whether a target is an agent, and no project: a file of any other name, or one with an export. */
@@ -89,7 +82,8 @@ function isAgent(directory: string, target: string | null): boolean {
   return !projectFileNames.includes(basename(path))
 }
 
-async function projectOf(directory: string, target: string | null) {
+/** The definition of the project that a target names, or of that in the folder; `null` without one. */
+export async function projectOf(directory: string, target: string | null) {
   const place = target !== null && !isAgent(directory, target) ? resolve(directory, target) : directory
   const isNamed = target !== null && place !== directory
   if (!isNamed && !projectFileNames.some((name) => existsSync(join(directory, name)))) return null

@@ -34,7 +34,7 @@ export function renderEvaluation(report: EvaluationReport, columns = 80): string
 }
 
 /** What was evaluated, in one line. */
-export function headline({ agent, model, checkpoint, policies, answeredAs }: EvaluationReport): string {
+export function headline({ agent, model, checkpoint, policies, answeredAs }: Omit<EvaluationReport, 'comparison'>): string {
   const other = answeredAs.filter((name) => name !== shortName(model))
   const answers = other.length > 0 ? `, which answers as ${other.join(' and ')}` : ''
   if (policies)

@@ -108,12 +108,14 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
       evaluated.rewards += reward
       evaluated.scored += 1
     } else if (error) evaluated.failed += 1
+    // What an earlier process of the run did is in the report alone.
+    const isWhole = of.from === 0
     of.notes = [
-      ...(evaluated.scored > 0 ? [(evaluated.rewards / evaluated.scored).toFixed(2)] : []),
-      ...(evaluated.cost > 0 ? [dollars(evaluated.cost)] : []),
+      ...(isWhole && evaluated.scored > 0 ? [(evaluated.rewards / evaluated.scored).toFixed(2)] : []),
+      ...(isWhole && evaluated.cost > 0 ? [dollars(evaluated.cost)] : []),
       ...(evaluated.failed > 0 ? [styleText('yellow', `${evaluated.failed} failed`)] : []),
     ]
-    if (of.done === firstRollouts && of.total > 2 * firstRollouts && evaluated.cost > 0)
+    if (isWhole && of.done === firstRollouts && of.total > 2 * firstRollouts && evaluated.cost > 0)
       line(`${''.padEnd(9)}about ${dollars((evaluated.cost / of.done) * of.total)}, going by the first ${firstRollouts} rollouts`)
   }
   const endBar = () => {
@@ -136,6 +138,8 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           break
         case 'evaluation-start':
           startBar(event.name === 'eval' ? 'eval' : `evaluate ${event.name}`, event.rollouts, 'rollouts', {
+            done: event.done ?? 0,
+            from: event.done ?? 0,
             evaluated: { rewards: 0, scored: 0, failed: 0, cost: 0 },
           })
           break

@@ -62,7 +62,13 @@ export const RunEvent = z.discriminatedUnion('type', [
     metrics: z.record(z.string(), z.number()),
   }),
   z.strictObject({ type: z.literal('weights-updated'), ...at, weightVersion: z.int() }),
-  z.strictObject({ type: z.literal('evaluation-start'), ...at, name: z.string(), rollouts: z.int() }),
+  z.strictObject({
+    type: z.literal('evaluation-start'),
+    ...at,
+    name: z.string(),
+    rollouts: z.int(),
+    /** Rollouts that have their result already. */ done: z.int().optional(),
+  }),
   z.strictObject({
     type: z.literal('evaluation-end'),
     ...at,

@@ -1,4 +1,5 @@
-import type { Trajectory } from '../protocol/episode.ts'
+import { z } from 'zod'
+import { Trajectory } from '../protocol/episode.ts'
 
 /** Converts a trajectory for `JSON.stringify` to the form of its schema on the wire, with plain arrays of numbers. */
 export function plainTrajectory(trajectory: Trajectory): object {
@@ -10,3 +11,6 @@ export function plainTrajectory(trajectory: Trajectory): object {
   }))
   return { ...trajectory, turns }
 }
+
+/** Reads what `plainTrajectory` made. Throws a ZodError for another shape. */
+export const toTrajectory = (plain: object): Trajectory => z.decode(Trajectory, plain as z.input<typeof Trajectory>)

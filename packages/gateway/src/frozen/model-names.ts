@@ -25,7 +25,7 @@ export function createModelNames(warn: (warning: GatewayWarning) => void): Model
     answered({ name, model, exactModel }, answered) {
       if (exactModel && answered !== model) {
         const what = answered === null ? 'its answer names no model' : `"${answered.slice(0, 200)}" answered`
-        const message = `Model "${name}" was asked for "${model}", and ${what}; correct the name, or leave exactModel out.`
+        const message = `Model "${name}" was asked for "${model}", and ${what}; correct the name, or let answers of other names pass: exactModel of models.NAME, or --exact-model of eval.`
         throw new TrainError('FROZEN_MODEL_FAILED', message)
       }
       if (answered === null || isModelOf(model, answered)) return
@@ -34,7 +34,7 @@ export function createModelNames(warn: (warning: GatewayWarning) => void): Model
       warned.add(key)
       warn({
         code: 'OTHER_MODEL',
-        message: `Model "${name}" was asked for "${model}", and "${answered.slice(0, 200)}" answers; check the name and the server, or set exactModel so that such answers are refused.`,
+        message: `Model "${name}" was asked for "${model}", and "${answered.slice(0, 200)}" answers; check the name and the server, or refuse such answers by exactModel of models.NAME, or by --exact-model of eval.`,
         details: { model: name, requested: model, answered },
       })
     },

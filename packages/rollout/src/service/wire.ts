@@ -11,10 +11,18 @@ export interface Parts {
 export function toWire(state: RolloutState, { episode, samples }: Parts): string {
   const plain = {
     ...state,
-    episode: state.episode && episode ? { ...state.episode, trajectories: state.episode.trajectories.map(plainTrajectory) } : null,
+    episode: state.episode && episode ? plainEpisode(state.episode) : null,
     samples: samples ? state.samples.map(plainSample) : [],
   }
   return JSON.stringify(plain)
+}
+
+function plainEpisode({ trajectories, rewardTrajectories, ...episode }: Episode): object {
+  return {
+    ...episode,
+    trajectories: trajectories.map(plainTrajectory),
+    ...(rewardTrajectories && { rewardTrajectories: rewardTrajectories.map(plainTrajectory) }),
+  }
 }
 
 function plainSample(sample: TrainingSample): object {

@@ -8,6 +8,7 @@ export const FrozenModelSettings = z.strictObject({
     .describe('Base URL of the third party: the part before `/chat/completions`, `/responses` or `/messages`.'),
   dialect: z.enum(['chat-completions', 'responses', 'messages']).default('chat-completions').describe('API that the third party speaks.'),
   model: z.string().min(1).describe('Name that the third party has for the model.'),
+  exactModel: z.boolean().default(false).describe('`true` refuses an answer in which the third party names another model, or none.'),
   apiKeyEnv: z.string().min(1).nullable().default(null).describe('Environment variable that holds the key. `null` sends none.'),
   headers: z.record(z.string(), z.string()).default({}).describe('Headers that every call carries, by their names.'),
   price: z

@@ -7,16 +7,21 @@ import {
   type TrainingTask,
 } from '@aworld-train/core'
 
-/** A finished evaluation with its rollouts. */
-export interface FinishedEvaluation {
-  readonly report: Pick<EvaluationReport, 'path' | 'model' | 'checkpoint' | 'policies' | 'startedAt'>
+/** What a comparison needs of an evaluation, which may still run. */
+export interface ComparedEvaluation {
+  readonly report: Pick<EvaluationReport, 'path' | 'model' | 'startedAt' | 'reward' | 'scored'>
   readonly rows: readonly EvaluationRow[]
   /** Hashes of its inputs by name, as the manifest keeps them. */
   readonly inputs: Readonly<Record<string, string>>
 }
 
+/** An evaluation with its report. */
+export interface FinishedEvaluation extends ComparedEvaluation {
+  readonly report: EvaluationReport
+}
+
 /** Throws CONFIG_INVALID if fewer than two tasks have a scored rollout in `other`, so that nothing could be compared with it. */
-export function requirePairs(tasks: readonly Pick<TrainingTask, 'hash'>[], other: FinishedEvaluation): void {
+export function requirePairs(tasks: readonly Pick<TrainingTask, 'hash'>[], other: ComparedEvaluation): void {
   const scored = meansByTask(other.rows)
   const common = tasks.filter(({ hash }) => scored.has(hash)).length
   if (common < 2) throw tooFewPairs(`these ${tasks.length} tasks`, other.report.path, common)
@@ -29,13 +34,19 @@ const tooFewPairs = (ours: string, theirs: string, common: number) =>
   )
 
 /** Inputs that may differ between evaluations without a word. */
-const compared: ReadonlySet<string> = new Set(['the model', 'the name', 'the tasks'])
+const mayDiffer: ReadonlySet<string> = new Set(['the model', 'the name', 'the tasks', 'the episodes'])
 
 /**
  * Compares an evaluation with another one, task by task: tasks are equal by their hash, and each has the mean of its rollouts that were
  * scored. Throws CONFIG_INVALID if fewer than two tasks pair. The interval is core's `pairedDifference`.
  */
-export function compareEvaluations(ours: FinishedEvaluation, theirs: FinishedEvaluation): EvaluationComparison {
+export function compareEvaluations(ours: ComparedEvaluation, theirs: ComparedEvaluation): EvaluationComparison {
+  for (const { report } of [ours, theirs])
+    if (report.reward === null && report.scored.rollouts > 0)
+      throw new TrainError(
+        'CONFIG_INVALID',
+        `${report.path} has ranks, an order within each task, which cannot be compared with another evaluation.`,
+      )
   const [after, before] = [meansByTask(ours.rows), meansByTask(theirs.rows)]
   const pairs = [...after].flatMap(([hash, task]) => {
     const other = before.get(hash)
@@ -61,9 +72,9 @@ export function compareEvaluations(ours: FinishedEvaluation, theirs: FinishedEva
   }
 }
 
-function differencesOf(ours: FinishedEvaluation, theirs: FinishedEvaluation, paired: number, after: number, before: number): string[] {
+function differencesOf(ours: ComparedEvaluation, theirs: ComparedEvaluation, paired: number, after: number, before: number): string[] {
   const names = new Set([...Object.keys(ours.inputs), ...Object.keys(theirs.inputs)])
-  const changed = [...names].filter((name) => !compared.has(name) && ours.inputs[name] !== theirs.inputs[name])
+  const changed = [...names].filter((name) => !mayDiffer.has(name) && ours.inputs[name] !== theirs.inputs[name])
   return [
     ...(paired < Math.max(after, before)
       ? [`${paired} tasks are in both; ${after - paired} are scored in the newer evaluation alone, ${before - paired} in the older.`]

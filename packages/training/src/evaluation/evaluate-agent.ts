@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { displayPath, type EvaluationWithResults } from '@aworld-train/core'
+import { displayPath, type EvaluationWithResults, stableHash } from '@aworld-train/core'
 import { openAgentSide } from '../agent-side/agent-side.ts'
 import type { RolloutParts } from '../agent-side/rollout-parts.ts'
 import { openTrainingSide } from '../agent-side/training-side.ts'
@@ -7,53 +7,59 @@ import { writeParquet } from '../dataset/write-parquet.ts'
 import { openRunAccounts } from '../directory/run-accounts.ts'
 import type { RunDirectory } from '../directory/run-directory.ts'
 import { inTriedRun, type RunRequest } from '../directory/tried-run.ts'
+import { hashesByName } from '../inputs/input-hashes.ts'
 import { longPromptWarnings } from '../inputs/long-prompts.ts'
 import { raiseFindings } from '../inputs/raise-findings.ts'
 import { requireOutcome } from '../loop/evaluate.ts'
 import { toLimits } from '../loop/group-requests.ts'
-import type { FinishedEvaluation } from './compare.ts'
-import { type EvaluationPlan, evaluationHash, evaluationInputs, type OpenEvaluatedModel } from './evaluation-plan.ts'
-import { evaluationName, leaveReport, requestsOf } from './leave-report.ts'
+import type { ComparedEvaluation } from './compare.ts'
+import { type EvaluationPlan, evaluationInputs, type OpenEvaluatedModel } from './evaluation-plan.ts'
+import { evaluationName, leaveReport, rankKey, requestsOf } from './leave-report.ts'
 import { runWithinBudget } from './run-within-budget.ts'
 import { hasFailed } from './summarize.ts'
 
 export interface EvaluationRequest extends RunRequest {
   /** The evaluation that this one is compared with. */
-  readonly against?: FinishedEvaluation | undefined
+  readonly against?: ComparedEvaluation | undefined
   /** Whether the rollouts of the resumed run that failed run again. Default `false`. */
   readonly againFailed?: boolean | undefined
 }
 
 /**
  * Runs an agent over a dataset with a model as it is, in a run directory of its own, and goes on with the newest unfinished one of the same
- * plan. A run that cannot start leaves nothing. One whose rollouts all fail leaves its report and rejects with EVALUATION_FAILED.
+ * plan. A run that cannot start leaves nothing. One whose agent failed in every rollout leaves its report and
+ * rejects with EVALUATION_FAILED; one for which nothing around it worked rejects with that error, and goes on later.
  */
 export async function evaluateAgent(plan: EvaluationPlan, request: EvaluationRequest): Promise<EvaluationWithResults> {
   const tried = { ...request, ...identityOf(plan) }
   const frozenModels = Object.keys(plan.settings.models)
-  return await inTriedRun({ ...plan, rewardSource: plan.reward?.source ?? null, train: plan.dataset, frozenModels }, tried, (run, parts) =>
-    evaluateInRun(plan, { ...request, parts }, run),
-  )
+  const parts = { ...plan, rewardSource: plan.reward?.source ?? null, train: plan.dataset, frozenModels }
+  const report = await inTriedRun(parts, tried, (run, opened) => evaluateInRun(plan, { ...request, parts: opened }, run))
+  if (report.status === 'finished' && report.failed === 0) await plan.model.keepRecording?.()
+  return report
 }
 
-/** What identifies the run of a plan. */
-export const identityOf = (plan: EvaluationPlan) => ({
-  kind: 'evaluation' as const,
-  name: plan.name,
-  configurationHash: evaluationHash(plan),
-  inputs: evaluationInputs(plan),
-  provenance: {
-    seed: plan.seed,
-    agent: plan.agent.module,
-    tasks: plan.dataset.tasks.length,
-    evaluation: {
-      samplesPerTask: plan.samplesPerTask,
-      kindKey: plan.settings.evaluation.kindKey,
-      hasPrice: plan.model.hasPrice,
+/** What identifies the run of a plan, and of what is done with it beside running it. */
+export const identityOf = (plan: EvaluationPlan, others: Readonly<Record<string, unknown>> = {}) => {
+  const inputs = { ...evaluationInputs(plan), ...hashesByName(others) }
+  return {
+    kind: 'evaluation' as const,
+    name: plan.name,
+    configurationHash: stableHash(inputs),
+    inputs,
+    provenance: {
+      seed: plan.seed,
+      agent: plan.agent.module,
+      tasks: plan.dataset.tasks.length,
+      evaluation: {
+        samplesPerTask: plan.samplesPerTask,
+        kindKey: plan.settings.evaluation.kindKey,
+        hasPrice: plan.model.hasPrice,
+      },
+      command: plan.command,
     },
-    command: plan.command,
-  },
-})
+  }
+}
 
 interface PartsRequest extends EvaluationRequest {
   readonly parts: RolloutParts
@@ -92,9 +98,17 @@ async function evaluateInRun(plan: EvaluationPlan, request: PartsRequest, run: R
   announce(plan, run, model)
   const requests = requestsOf(plan, model.name)
   if (againFailed) await store.reopen(requests.flatMap(({ key }) => (failedBefore(key) ? [key] : [])))
-  emit({ type: 'evaluation-start', at: Date.now(), name: evaluationName, rollouts: requests.length })
+  const done = requests.filter(({ key }) => store.rollout(key)?.status === 'done').length
+  emit({ type: 'evaluation-start', at: Date.now(), name: evaluationName, rollouts: requests.length, ...(done > 0 && { done }) })
+  const isRank = parts.reward?.kind === 'rank'
+  await store.setState(rankKey, isRank)
   const { concurrency, limits } = settings
-  const episodes = await runWithinBudget(requests, { runner, budget: plan.budget, concurrency, maxCost: limits.maxCost, signal })
+  // What may run again after a stop at the budget is what failed, and nothing that was left out.
+  const wanted = againFailed && plan.budget === null ? requests.filter(({ key }) => isBegun(key)) : requests
+  const maxCost = limits.maxCost === null ? null : limits.maxCost + (settings.reward.maxCost ?? 0)
+  const ran = await runWithinBudget(wanted, { runner, budget: plan.budget, concurrency, maxCost, signal })
+  const byKey = new Map(wanted.map(({ key }, index) => [key, ran[index] ?? null]))
+  const episodes = requests.map(({ key }) => byKey.get(key) ?? null)
   requireOutcome(
     evaluationName,
     episodes.filter((episode) => episode !== null),
@@ -107,6 +121,10 @@ async function evaluateInRun(plan: EvaluationPlan, request: PartsRequest, run: R
     accounts,
     against,
   })
+
+  function isBegun(key: string): boolean {
+    return store.rollout(key) !== null
+  }
 
   function failedBefore(key: string): boolean {
     const episode = store.episode(key)

@@ -1,4 +1,4 @@
-import { type AgentProgram, type Environment, type EvaluationReport, type Reward, type Sampling, stableHash } from '@aworld-train/core'
+import type { AgentProgram, Environment, EvaluationReport, Reward, Sampling } from '@aworld-train/core'
 import type { ModelRoute } from '@aworld-train/gateway'
 import type { SideSettings } from '../agent-side/training-side.ts'
 import { callSettingsOf } from '../config/call-settings.ts'
@@ -34,6 +34,8 @@ export interface PlannedModel {
   readonly identity: unknown
   /** Whether what its calls cost is known. A model of this machine costs nothing. */
   readonly hasPrice: boolean
+  /** Makes a recording of its answers one that is replayed. Called when every rollout has its result, and nothing is open any more. */
+  readonly keepRecording?: (() => Promise<void>) | undefined
   /** `path` is the folder of the run, which keeps the tokenizers of models that have one. `stack` closes it. */
   open(stack: AsyncDisposableStack, run: { readonly path: string; readonly signal: AbortSignal }): Promise<OpenEvaluatedModel>
 }
@@ -69,17 +71,23 @@ export interface EvaluationPlan {
 export function evaluationInputs(plan: EvaluationPlan): Record<string, string> {
   const { agent, program, dataset, reward, settings, sampling, samplesPerTask, seed, model, name } = plan
   const { models, limits, environment, toolAnswers, agent: agentSettings, reward: rewardSettings } = settings
-  const { path: _path, name: _name, ...scoring } = rewardSettings
+  const { input, unfinished } = rewardSettings
   return hashesByName({
     'the name': name,
     'the model': model.identity,
     'the agent': agent.files.length > 0 ? agentIdentity(agent).hash : program.agents.map((each) => each.name),
     'the tasks': datasetHash(dataset),
-    'the reward': [reward && rewardIdentity(reward), scoring],
+    'the reward': [reward && rewardIdentity(reward), input, unfinished],
     'the samples of each task': samplesPerTask,
     'the sampling': [sampling, seed],
     'the limits': limits,
-    'the settings': [models, environment, toolAnswers, agentSettings, callSettingsOf(settings.gateway)],
+    'the settings': [
+      Object.entries(models).map(([key, { baseUrl, dialect, model: served, headers }]) => [key, baseUrl, dialect, served, headers]),
+      environment,
+      toolAnswers,
+      agentSettings,
+      callSettingsOf(settings.gateway),
+    ],
   })
 }
 
@@ -88,5 +96,3 @@ function rewardIdentity({ source, directory }: NamedReward): unknown {
   if (typeof source === 'string') return [exportHash(source, directory), /#(.*)$/s.exec(source)?.[1] ?? null]
   return typeof source === 'function' ? String(source) : [source.name, String(source.score)]
 }
-
-export const evaluationHash = (plan: EvaluationPlan): string => stableHash(evaluationInputs(plan))

@@ -4,14 +4,13 @@ import { EvaluationReport, RunManifest, TrainError } from '@aworld-train/core'
 import type { FinishedEvaluation } from './compare.ts'
 import { readResults } from './results.ts'
 
-/** An evaluation below a folder of runs. */
-export interface ListedEvaluation {
+interface ListedEvaluation {
   readonly path: string
   readonly manifest: RunManifest
 }
 
 /** The evaluations below a folder of runs that have a report, the newest first. */
-export function listEvaluations(runPath: string): ListedEvaluation[] {
+function listEvaluations(runPath: string): ListedEvaluation[] {
   const names = existsSync(runPath) ? readdirSync(runPath) : []
   return names
     .flatMap((name) => {
@@ -31,18 +30,22 @@ function manifestOf(run: string): RunManifest | null {
 }
 
 /**
- * The path of an evaluation that `named` says by its name or path, or of the newest with `last`, of the same agent if `agent` names one.
+ * The path of an evaluation that `named` says by its name or path, or of the newest with `last`; with `finishedAs` of the newest finished one
+ * of that name.
  * Throws CONFIG_INVALID if there is none.
  */
-export function findEvaluation(named: string, { runPath, agent }: { readonly runPath: string; readonly agent?: string }): string {
+export function findEvaluation(
+  named: string,
+  { runPath, finishedAs }: { readonly runPath: string; readonly finishedAs?: string | undefined },
+): string {
   const listed = listEvaluations(runPath)
   if (named === 'last') {
-    const [newest] = listed.filter(({ manifest }) => agent === undefined || manifest.name === agent)
+    const isWanted = ({ manifest }: ListedEvaluation) =>
+      finishedAs === undefined || (manifest.name === finishedAs && manifest.status === 'finished')
+    const newest = listed.find(isWanted)
     if (newest) return newest.path
-    throw new TrainError(
-      'CONFIG_INVALID',
-      `There is no finished evaluation${agent === undefined ? '' : ` named "${agent}"`} in ${runPath}; run one first, or name one by its path.`,
-    )
+    const what = finishedAs === undefined ? 'evaluation' : `finished evaluation named "${finishedAs}"`
+    throw new TrainError('CONFIG_INVALID', `There is no ${what} in ${runPath}; run one first, or name one by its path.`)
   }
   const path = isAbsolute(named) || basename(named) !== named || !existsSync(join(runPath, named)) ? resolve(named) : join(runPath, named)
   const manifest = manifestOf(path)
@@ -59,8 +62,8 @@ export function findEvaluation(named: string, { runPath, agent }: { readonly run
 }
 
 /** A finished evaluation. Throws CONFIG_INVALID for one without a report. */
-export async function readEvaluation(path: string): Promise<FinishedEvaluation> {
-  const rows = await readResults(path)
+export function readEvaluation(path: string): FinishedEvaluation {
+  const rows = readResults(path)
   const { data, error } = EvaluationReport.safeParse(JSON.parse(readFileSync(join(path, 'report.json'), 'utf8')))
   if (!data)
     throw new TrainError('CONFIG_INVALID', `${join(path, 'report.json')} is of another version; run the evaluation anew.`, { cause: error })

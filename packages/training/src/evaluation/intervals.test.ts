@@ -58,7 +58,7 @@ const drawRollouts = (tasks: readonly DrawnTask[], random: () => number): Evalua
   )
 
 const finished = (rollouts: readonly EvaluationRollout[]) => ({
-  report: { path: 'run', model: 'm', checkpoint: null, startedAt: 0 },
+  report: { path: 'run', model: 'm', startedAt: 0, reward: 1, scored: { tasks: 1, rollouts: 1 } },
   rows: rollouts.map(({ task, episode }) => ({ taskId: task.id, taskHash: task.hash, reward: episode!.reward }) as EvaluationRow),
   inputs: {},
 })

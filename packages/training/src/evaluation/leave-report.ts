@@ -6,13 +6,16 @@ import type { RunAccounts } from '../directory/run-accounts.ts'
 import type { RunDirectory } from '../directory/run-directory.ts'
 import { runVersions } from '../directory/run-files.ts'
 import { evaluationRequests, requireResults } from '../loop/evaluate.ts'
-import { compareEvaluations, type FinishedEvaluation } from './compare.ts'
+import { type ComparedEvaluation, compareEvaluations } from './compare.ts'
 import { type EvaluationPlan, evaluationInputs, type OpenEvaluatedModel } from './evaluation-plan.ts'
 import { writeResults } from './results.ts'
 import { type EvaluationRollout, summarizeRollouts, toRow } from './summarize.ts'
 
 /** The name of the evaluation within its run, which is part of the key of each rollout. */
 export const evaluationName = 'eval'
+
+/** The state of a run that says whether its rewards only order the samples of a task. */
+export const rankKey = 'evaluation-ranks'
 
 /** The rollouts of a plan. */
 export const requestsOf = ({ dataset, sampling, samplesPerTask, settings }: EvaluationPlan, policy: string): RolloutRequest[] =>
@@ -37,7 +40,7 @@ export interface EvaluationOutcome {
   readonly isRank: boolean
   readonly accounts: Pick<RunAccounts, 'finish'>
   /** The evaluation to compare with. */
-  readonly against: FinishedEvaluation | undefined
+  readonly against: ComparedEvaluation | undefined
 }
 
 /**
@@ -81,7 +84,7 @@ export async function leaveReport(
     times: { wallMs },
     versions: runVersions(),
   }
-  const comparison = against ? compareEvaluations({ report: alone, rows: results, inputs: evaluationInputs(plan) }, against) : null
+  const comparison = against ? compared({ report: alone, rows: results, inputs: evaluationInputs(plan) }, against, emit) : null
   const report: EvaluationReport = { ...alone, comparison }
   await writeResults(path, results)
   await writeJsonAtomically(join(path, 'report.json'), report)
@@ -99,6 +102,17 @@ export async function leaveReport(
   return { ...report, results }
 }
 
+/** The comparison, or `null` with a warning where too little was scored: what was paid for is reported all the same. */
+function compared(ours: ComparedEvaluation, theirs: ComparedEvaluation, emit: RunDirectory['emit']): EvaluationReport['comparison'] {
+  try {
+    return compareEvaluations(ours, theirs)
+  } catch (error) {
+    if (!(error instanceof TrainError)) throw error
+    emit({ type: 'warning-raised', at: Date.now(), code: 'NOT_COMPARED', message: error.message })
+    return null
+  }
+}
+
 function metricsOf({ reward, interval, tasks, rollouts, failed, unscored, scored, passAtK }: EvaluationReport): Record<string, number> {
   return {
     ...(reward !== null && interval !== null && { reward, low: interval[0], high: interval[1] }),
@@ -112,12 +126,13 @@ function metricsOf({ reward, interval, tasks, rollouts, failed, unscored, scored
 }
 
 /** Throws EVALUATION_FAILED if a greater share of an evaluation's rollouts failed than may fail. */
-export function requireFewFailures({ failed, rollouts, failures }: EvaluationReport, maxFailed: number): void {
-  if (failed <= maxFailed * rollouts) return
+export function requireFewFailures({ failed, rollouts, notStarted, failures }: EvaluationReport, maxFailed: number): void {
+  const started = rollouts - notStarted
+  if (failed <= maxFailed * started) return
   const percent = (share: number) => `${Number((100 * share).toFixed(1))} %`
   throw new TrainError(
     'EVALUATION_FAILED',
-    `${failed} of ${rollouts} rollouts failed (${percent(failed / rollouts)}), and ${percent(maxFailed)} may; run them once more with eval --again failed, or raise --max-failed.`,
+    `${failed} of ${started} rollouts failed (${percent(failed / started)}), and ${percent(maxFailed)} may; run them once more with eval --again failed, or raise --max-failed.`,
     { details: { failures } },
   )
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { displayPath, type Episode, type EvaluationWithResults, type RolloutRequest, TrainError } from '@aworld-train/core'
-import { rescoreEpisode, runInSlots, scoreGroup } from '@aworld-train/rollout'
+import { displayPath, type EvaluationWithResults, type RolloutRequest, TrainError } from '@aworld-train/core'
+import { endEvent, rescoreEpisode, runInSlots, scoreGroup } from '@aworld-train/rollout'
 import { readFiles, readRun } from '@aworld-train/store'
 import { openPolicyGateway } from '../agent-side/policy-gateway.ts'
 import { writeParquet } from '../dataset/write-parquet.ts'
@@ -9,7 +9,7 @@ import { inRunDirectory, type RunDirectory } from '../directory/run-directory.ts
 import type { FinishedEvaluation } from './compare.ts'
 import { type EvaluationRequest, identityOf } from './evaluate-agent.ts'
 import type { EvaluationPlan } from './evaluation-plan.ts'
-import { evaluationName, leaveReport, requestsOf } from './leave-report.ts'
+import { evaluationName, leaveReport, rankKey, requestsOf } from './leave-report.ts'
 
 export interface RescoreRequest extends EvaluationRequest {
   /** The evaluation whose episodes are scored. */
@@ -26,7 +26,9 @@ export async function rescoreEvaluation(plan: EvaluationPlan, { from, ...request
   await using stack = new AsyncDisposableStack()
   const reward = stack.adopt(await plan.createReward(), (each) => each?.close())
   if (!reward) throw new TrainError('CONFIG_INVALID', 'There is no reward to score with; name one with --rescore ./reward.ts.')
-  return await inRunDirectory({ ...request, ...identityOf(plan), sandboxes: [] }, async (run) => {
+  // The same command over other episodes is another run, and so is the agent at work under the same reward.
+  const identity = identityOf(plan, { 'the episodes': [source, from.report.startedAt] })
+  return await inRunDirectory({ ...request, ...identity, sandboxes: [] }, async (run) => {
     const { path, store, emit, started } = run
     await using opened = new AsyncDisposableStack()
     const accounts = opened.adopt(openRunAccounts(store), (each) => each.close())
@@ -63,11 +65,15 @@ export async function rescoreEvaluation(plan: EvaluationPlan, { from, ...request
       const task = byKey.get(key)!
       const episode = earlier.episode(key)
       if (!episode) return
-      requireSameTask(task, episode, source)
+      requireSameTask(task, earlier.rollout(key)!.request, source)
       const { attempt, episode: scored } = await store.begin(task)
       if (scored) return
       const files = await readFiles(source, episode.files ?? [])
-      await counted.finish(await rescoreEpisode(episode, task, { ...scoring, files, signal, attempt }), null, files)
+      const result = await rescoreEpisode(episode, task, { ...scoring, files, signal, attempt })
+      // A scoring that was stopped is no result; the next process of the run makes it.
+      signal.throwIfAborted()
+      await counted.finish(result, null, files)
+      emit(endEvent(result))
     })
     for (const group of Map.groupBy(requests, (each) => each.group).values()) {
       const members = group.flatMap(({ key }) => store.episode(key) ?? [])
@@ -75,7 +81,12 @@ export async function rescoreEvaluation(plan: EvaluationPlan, { from, ...request
     }
     const episodes = requests.map(({ key }) => store.episode(key))
     const weights = { model, checkpoint, policies }
-    return await leaveReport(run, plan, { requests, episodes, weights, isRank: reward.kind === 'rank', accounts, against: from })
+    const isRank = reward.kind === 'rank'
+    await store.setState(rankKey, isRank)
+    const report = await leaveReport(run, plan, { requests, episodes, weights, isRank, accounts, against: from })
+    // Rollouts that the other evaluation did not start have no episode here either.
+    await store.complete()
+    return report
   })
 
   function answerKey(taskId: string) {
@@ -92,10 +103,10 @@ async function openJudges(stack: AsyncDisposableStack, { settings, agent, seed }
   return { gateway, names, maxCost: reward.maxCost }
 }
 
-function requireSameTask({ key, task }: RolloutRequest, { taskId }: Episode, source: string): void {
-  if (task.id === taskId) return
+function requireSameTask({ key, task }: RolloutRequest, { task: other }: RolloutRequest, source: string): void {
+  if (task.hash === other.hash) return
   throw new TrainError(
     'CONFIG_INVALID',
-    `Rollout ${key} of ${source} is of task "${taskId}", not of "${task.id}"; score it with the same tasks.`,
+    `Rollout ${key} of ${source} is of another task than "${task.id}" is now: what its agent got has changed. Score it with the same tasks.`,
   )
 }

@@ -1,7 +1,6 @@
-import { createReadStream } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { EvaluationRow, TrainError } from '@aworld-train/core'
 
 const fileName = 'results.jsonl'
@@ -14,13 +13,12 @@ export async function writeResults(run: string, rows: readonly EvaluationRow[]):
 }
 
 /** Reads the rollouts of an evaluation. Throws STORE_CORRUPT for a line that is none, and CONFIG_INVALID if the run has no results. */
-export async function readResults(run: string): Promise<EvaluationRow[]> {
+export function readResults(run: string): EvaluationRow[] {
   const path = join(run, fileName)
   const rows: EvaluationRow[] = []
   try {
-    for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
-      rows.push(EvaluationRow.parse(JSON.parse(line)))
-    }
+    for (const line of readFileSync(path, 'utf8').split('\n')) if (line !== '') rows.push(EvaluationRow.parse(JSON.parse(line)))
+    return rows
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT')
       throw new TrainError(
@@ -31,5 +29,4 @@ export async function readResults(run: string): Promise<EvaluationRow[]> {
       cause,
     })
   }
-  return rows
 }

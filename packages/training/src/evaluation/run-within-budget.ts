@@ -1,7 +1,7 @@
 import { type Episode, episodeCost, type RolloutRequest, type RolloutRunner, rewardCost } from '@aworld-train/core'
 
 export interface BudgetOptions {
-  readonly runner: Pick<RolloutRunner, 'run' | 'runAll'>
+  readonly runner: Pick<RolloutRunner, 'run' | 'runAll' | 'scoreGroup'>
   /** US dollars that all rollouts together may cost; `null` sets no limit. */
   readonly budget: number | null
   /** Most rollouts at once. */
@@ -16,7 +16,7 @@ const firstRollouts = 8
 
 /**
  * Runs rollouts and resolves in their order; `null` is one that was not started, because what is spent and what runs may yet cost would pass
- * the budget. A rollout whose result the store has costs nothing again, but what it cost counts.
+ * the budget. A rollout whose result the store has costs nothing again, but what it cost counts; an attempt that left no result is not counted.
  */
 export async function runWithinBudget(requests: readonly RolloutRequest[], options: BudgetOptions): Promise<(Episode | null)[]> {
   const { runner, budget, concurrency, maxCost, signal } = options
@@ -29,7 +29,7 @@ export async function runWithinBudget(requests: readonly RolloutRequest[], optio
   let running = 0
 
   const mayStart = () => {
-    if (maxCost === null && ended === 0) return running < firstRollouts
+    if (maxCost === null && ended === 0) return budget > 0 && running < firstRollouts
     return spent + (running + 1) * (maxCost ?? dearest) <= budget
   }
   const lane = async () => {
@@ -64,11 +64,16 @@ export async function runWithinBudget(requests: readonly RolloutRequest[], optio
   grow()
   while (lanes.size > 0) await Promise.all(lanes)
   if (others.signal.aborted) throw others.signal.reason
-  // What has its result is not run again, and a reward that sees groups gets them here.
-  const scored = await runner.runAll(
-    requests.filter((_request, index) => episodes[index]),
-    signal,
-  )
-  const byKey = new Map(scored.map((episode) => [episode.rollout, episode]))
-  return requests.map(({ key }) => byKey.get(key) ?? null)
+  if (!runner.scoreGroup) return episodes
+  const groups = Map.groupBy(requests.keys(), (index) => requests[index]!.group)
+  for (const indexes of groups.values()) {
+    const ran = indexes.filter((index) => episodes[index])
+    const members = await runner.scoreGroup(
+      ran.map((index) => requests[index]!),
+      ran.map((index) => episodes[index]!),
+      signal,
+    )
+    for (const [place, index] of ran.entries()) episodes[index] = members[place]!
+  }
+  return episodes
 }
