@@ -222,7 +222,7 @@ export const agentRows: readonly ParityRow[] = [
     theirs: 'an agent with an address of its own is not trained',
     ours: 'the same: it is frozen',
     status: 'works',
-    note: "A program without any trained agent is an error, and so is an agent without an address that has an empty one, a provider `openai`, or a model or key. With `llmProvider: 'gateway'` it asks a [model of the gateway](frozen-models.md), is recorded and has a budget.",
+    note: "A training of a program without any trained agent is an error (`eval` takes it), and so is an agent without an address that has an empty one, a provider `openai`, or a model or key. With `llmProvider: 'gateway'` it asks a [model of the gateway](frozen-models.md), is recorded and has a budget.",
     async check() {
       const judge = new Agent({ name: 'judge', conf: { llmProvider: 'gateway', llmModelName: 'large' } })
       assert.deepEqual(await programOf(new Swarm(new Agent({ name: 'mine' }), judge)), { mine: true, judge: false })

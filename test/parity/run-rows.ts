@@ -164,8 +164,8 @@ export const commandRows: readonly ParityRow[] = [
     theirs: 'evaluation with `val_only`, `rollout/` scripts',
     ours: '`npx aworld-train eval`',
     status: 'works',
-    note: 'With pass@k.',
-    check: hasCommand('eval'),
+    note: 'Of any agent with any model, with pass@k and intervals, compared task by task.',
+    check: hasCommand('eval', ['--model', '--data', '--reward', '--samples', '--compare']),
   },
   {
     theirs: 'checking a set-up by starting it',

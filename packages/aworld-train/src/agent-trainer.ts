@@ -124,7 +124,10 @@ export class AgentTrainer {
   ): Promise<Report> {
     await this.validate()
     if (!this.trainProcessor.inference) {
-      throw new TrainError('CONFIG_INVALID', `The trainer "${this.trainEngineName}" cannot run inference; use trainEngineName: 'local'.`)
+      throw new TrainError(
+        'CONFIG_INVALID',
+        `The trainer "${this.trainEngineName}" cannot run inference; use runEvaluation() or eval, with --model and what it exported.`,
+      )
     }
     return (await this.#closing(() => this.trainProcessor.inference?.(dataset, signal))) as Report
   }

@@ -19,7 +19,12 @@ export function renderEvaluation(report: EvaluationReport, columns = 80): string
     ...kindLines(report),
     ...failureLines(report),
     ...(notStarted > 0
-      ? [['left out', `${notStarted} of ${rollouts}: the budget was spent; the same command with a larger --budget goes on`] as const]
+      ? [
+          [
+            'left out',
+            `${notStarted} of ${rollouts} rollouts: ${report.cost === null ? 'the budget' : dollars(report.cost + report.rewardCost)} was spent; the same command with a larger --budget goes on`,
+          ] as const,
+        ]
       : []),
     ['cost', costText(report)],
     ...(unseen > 0
@@ -95,9 +100,13 @@ function passLines({ passAtK, majority, samplesPerTask }: EvaluationReport): Lin
 function kindLines({ byKind, mostFrequentAnswer, reward }: EvaluationReport): Line[] {
   if (reward === null) return []
   const kinds = Object.entries(byKind)
-  const shown = kinds.length > 1 ? kinds.map(([kind, { value, tasks }]) => `${kind} ${rough(value)} (${counted(tasks, 'task')})`) : []
-  const floor = mostFrequentAnswer === null ? [] : [`most frequent answer: ${rough(mostFrequentAnswer)}`]
-  return shown.length + floor.length > 0 ? [['by kind', [...shown, ...floor].join('  ')]] : []
+  const shown = kinds.map(
+    ([kind, { value, interval: range, tasks }]) => `${kind} ${rough(value)} ${interval(range, rough)} (${counted(tasks, 'task')})`,
+  )
+  return [
+    ...(kinds.length > 1 ? [['by kind', shown.join('  ')] as const] : []),
+    ...(mostFrequentAnswer === null ? [] : [['floor', `${rough(mostFrequentAnswer)} by always saying the most frequent answer`] as const]),
+  ]
 }
 
 function failureLines({ failed, rollouts, failures }: EvaluationReport): Line[] {

@@ -82,7 +82,11 @@ export const errorCatalogue = {
   ),
   REWARD_TIMEOUT: row('reward', false, 'Make the reward return sooner, or raise reward.timeoutMs.'),
   STORE_FAILED: row('store', false, 'Read the cause; what was not acknowledged is not in the store.'),
-  EVALUATION_FAILED: row('trainer', false, 'Read the first failure and mend its cause, then start a new run with --new.'),
+  EVALUATION_FAILED: row(
+    'trainer',
+    false,
+    'Read the first failure and mend its cause. Then run what failed once more with eval --again failed, or all of it with --new.',
+  ),
   ROLLOUT_UNKNOWN: row('trainer', false, 'Use the id that submitting the rollout returned.'),
   ROLLOUT_CONFLICT: row('trainer', false, 'Use another key; this one belongs to a different rollout.'),
   SERVICE_UNAUTHORIZED: row('trainer', false, 'Send the token of the service, or the key of the address, as "Authorization: Bearer …".'),
