@@ -69,28 +69,30 @@ describe('eval', { concurrent: false }, () => {
     const small = await evaluate(...setup(), '--model', `${url}#small`, '--samples', '2')
     expect(small.code, small.stderr).toBe(0)
     expect(report(small.stdout)).toMatchInlineSnapshot(`
-    "agent with small at HOST, which answers as small-2026
-    reward   0.875 [0.529, 0.978] on 8 tasks
-             8 tasks give an interval 0.45 wide: smaller differences are chance;
-             more tasks narrow it
-    pass@k   2: 0.875 [0.53, 0.98]   majority@2: 0.875
-    by kind  low 1.00 (4 tasks)  high 0.75 (4 tasks)  most frequent answer: 0.13
-    cost     $3.20: 1.6 M tokens in, 160 k out; 1.0 turns, 0.0 tools, T s a rollout
-    "
-  `)
+      "agent with small at HOST, which answers as small-2026
+      reward   0.875 [0.529, 0.978] on 8 tasks
+               8 tasks give an interval 0.45 wide: smaller differences are chance;
+               more tasks narrow it
+      pass@k   2: 0.875 [0.53, 0.98]   majority@2: 0.875
+      by kind  low 1.00 [0.51, 1.00] (4 tasks)  high 0.75 [0.30, 0.95] (4 tasks)
+      floor    0.13 by always saying the most frequent answer
+      cost     $3.20: 1.6 M tokens in, 160 k out; 1.0 turns, 0.0 tools, T s a rollout
+      "
+    `)
     const large = await evaluate(...setup(), '--model', `${url}#large`, '--samples', '2', '--compare', 'last')
     expect(large.code, large.stderr).toBe(0)
     expect(report(large.stdout)).toMatchInlineSnapshot(`
-    "agent with large at HOST, which answers as large-2026
-    reward   1.000 [0.676, 1.000] on 8 tasks
-             8 tasks give an interval 0.32 wide: smaller differences are chance;
-             more tasks narrow it
-    pass@k   2: 1.000 [0.68, 1.00]   majority@2: 1.000
-    by kind  low 1.00 (4 tasks)  high 1.00 (4 tasks)  most frequent answer: 0.13
-    cost     $3.20: 1.6 M tokens in, 160 k out; 1.0 turns, 0.0 tools, T s a rollout
-    against  small, DATE: +0.125 [-0.215, 0.471]; of 8 tasks 1 better, 0 worse
-    "
-  `)
+      "agent with large at HOST, which answers as large-2026
+      reward   1.000 [0.676, 1.000] on 8 tasks
+               8 tasks give an interval 0.32 wide: smaller differences are chance;
+               more tasks narrow it
+      pass@k   2: 1.000 [0.68, 1.00]   majority@2: 1.000
+      by kind  low 1.00 [0.51, 1.00] (4 tasks)  high 1.00 [0.51, 1.00] (4 tasks)
+      floor    0.13 by always saying the most frequent answer
+      cost     $3.20: 1.6 M tokens in, 160 k out; 1.0 turns, 0.0 tools, T s a rollout
+      against  small, DATE: +0.125 [-0.215, 0.471]; of 8 tasks 1 better, 0 worse
+      "
+    `)
     for (const line of `${report(small.stdout)}${report(large.stdout)}`.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
     const names = (await readdir(join(folder, 'runs'))).sort()
     const compared = await evaluate('compare', names[0]!, names[1]!)
