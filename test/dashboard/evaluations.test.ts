@@ -58,6 +58,9 @@ it('fills its cells while it runs, and sorts by what differs at its end', async 
   run.store.appendEvent({ type: 'run-end', at: Date.now(), status: 'finished' })
   await expect.poll(first).toMatch(/^t-2/)
   expect(await chip('failed').innerText()).toMatch(/2$/)
+  // Its end brings what to type next, once.
+  await page.reload()
+  await expect.poll(first).toMatch(/^t-2/)
   await check('evaluation that has ended', watched)
   await watched.context.close()
   await dashboard.close()
