@@ -15,7 +15,7 @@ export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>
     'test/environment/fair-calls.test.ts': 2,
     'test/environment/forged-tokens.test.ts': 1,
     'test/environment/office-documents.test.ts': 1.5,
-    'test/environment/plain-user.test.ts': 11,
+    'test/environment/plain-user.test.ts': 12,
     'test/environment/ready-browsers.test.ts': 2,
     'test/environment/terminal-example.test.ts': 6,
   },

@@ -14,8 +14,8 @@ const plainUser = '48123'
 const ownTests = (names: readonly string[]) => names.map((name) => `test/environment/${name}.test.ts`)
 const serverTests = (names: readonly string[]) => names.map((name) => `packages/tools/src/servers/${name}/server.test.ts`)
 
-/** Runs tests as a user without rights. */
-async function runAsPlainUser(files: readonly string[]): Promise<void> {
+/** Runs tests as a user without rights: files of the suite, and flags of its runner. */
+async function runAsPlainUser(args: readonly string[]): Promise<void> {
   // The repository may stand where that user cannot go, so it is mounted where everybody can, for this process alone, with room for what
   // Vite writes beside its packages.
   const node = process.execPath.startsWith(root) ? join('/mnt', relative(root, process.execPath)) : process.execPath
@@ -24,10 +24,7 @@ async function runAsPlainUser(files: readonly string[]): Promise<void> {
     cd /mnt; exec setpriv --reuid ${plainUser} --regid ${plainUser} --clear-groups "$@"`
   const child = spawn(
     'unshare',
-    [
-      ...['--mount', '--propagation', 'private', 'sh', '-c', script, root],
-      ...[node, 'scripts/test.ts', '--suite', 'environment', ...files],
-    ],
+    [...['--mount', '--propagation', 'private', 'sh', '-c', script, root], ...[node, 'scripts/test.ts', '--suite', 'environment', ...args]],
     { env: { PATH: process.env['PATH'], HOME: '/tmp', NODE_OPTIONS: process.env['NODE_OPTIONS'] }, stdio: ['ignore', 'pipe', 'pipe'] },
   )
   onTestFinished(() => void child.kill('SIGKILL'))
@@ -43,8 +40,10 @@ async function runAsPlainUser(files: readonly string[]): Promise<void> {
   })
 }
 
+const jailsAndLeases = ownTests(['bubblewrap', 'probes', 'copies', 'killed-server', 'leased-shells', 'egress', 'neighbours', 'browser'])
+
 test.runIf(isRoot)('jails and leases hold for a process of a plain user', { timeout: 600_000, tags: ['quick'] }, () =>
-  runAsPlainUser([...ownTests(['bubblewrap', 'probes', 'copies', 'killed-server', 'leased-shells', 'egress', 'neighbours', 'browser'])]),
+  runAsPlainUser(['--quick', ...jailsAndLeases]),
 )
 
 test.runIf(isRoot)('tools, clients and bad input do', { timeout: 1_800_000 }, async () => {
@@ -52,6 +51,7 @@ test.runIf(isRoot)('tools, clients and bad input do', { timeout: 1_800_000 }, as
   await installLocked(join(root, 'test/environment/conformance'))
   await installMcpClient()
   await runAsPlainUser([
+    ...jailsAndLeases,
     ...ownTests(['browser-bad-input', 'conformance', 'damaged-documents', 'desktop', 'jailed-servers', 'killed', 'killed-while-starting']),
     ...ownTests(['loopback-ports', 'office-documents', 'parsers', 'python-client', 'ready-browsers', 'reaped', 'ssrf']),
     ...serverTests(['code', 'download', 'terminal']),
