@@ -304,6 +304,11 @@ it('names every problem at once and leaves nothing', async () => {
 it.each([
   ['a key that is not set', { apiKeyEnv: 'NO_SUCH_KEY' }, /NO_SUCH_KEY.*not set/s],
   ['a budget without a price', { price: undefined, budget: 1 }, /needs the price/],
+  [
+    'a budget with a judge without a price',
+    { budget: 1, config: { models: { judge: { baseUrl: 'http://a/v1', model: 'm' } } } },
+    /models.judge.price/,
+  ],
   ['no tasks', { dataset: [] }, /no rows|nothing to evaluate/],
   ['a task twice', { dataset: [tasks[0]!, tasks[0]!] }, /stands in row 1 already/],
   ['no model', { model: undefined }, /no model to evaluate/],

@@ -112,6 +112,14 @@ export async function planEvaluation(options: EvaluationOptions, signal: AbortSi
       }
       const warnings = await checkAgentSide(problems, agentSide)
       requirePrice(problems, options, chosen.model)
+      for (const [other, { price }] of Object.entries(othersThan(options.model, settings.models)))
+        if (options.budget !== undefined && price === null)
+          problems.add(
+            new TrainError(
+              'CONFIG_INVALID',
+              `A budget needs the price of every model that may be asked; set models.${other}.price, or leave --budget out.`,
+            ),
+          )
       problems.throwAny()
       if (dataset && reward !== undefined) return toPlan({ ...chosen, agent, dataset, reward, warnings })
     }
