@@ -1,5 +1,6 @@
 import {
   type PolicyGateway,
+  rewardCost,
   type ScoringContext,
   type SessionRequest,
   scoringContext,
@@ -40,7 +41,10 @@ export async function askModels<T>(
 ): Promise<Scored<T>> {
   const first = await scoreOnce(models, place, signal, score)
   if ('value' in first.result || signal.aborted || !isWorthAnother(first.result.error, first.usesModels)) return first
-  const left = models && { ...models, maxCost: models.maxCost === null ? null : Math.max(0, models.maxCost - costOf(first.trajectories)) }
+  const left = models && {
+    ...models,
+    maxCost: models.maxCost === null ? null : Math.max(0, models.maxCost - rewardCost({ rewardTrajectories: first.trajectories })),
+  }
   const second = await scoreOnce(left, place, signal, score)
   return { result: second.result, trajectories: joined(first.trajectories, second.trajectories) }
 }
@@ -84,9 +88,6 @@ function reasonOf(failure: Error, reward: string): TrainError {
   const message = `The models that reward "${reward}" asks cost more than one scoring may; raise reward.maxCost, or let it ask less.`
   return new TrainError('AGENT_LIMIT', message, { cause: failure, details: { ...error.details } })
 }
-
-const costOf = (trajectories: readonly Trajectory[]) =>
-  trajectories.flatMap(({ turns }) => turns).reduce((sum, { cost = 0 }) => sum + cost, 0)
 
 /** The invocations of both scorings, with the turns of the second behind those of the first. */
 function joined(first: readonly Trajectory[], second: readonly Trajectory[]): Trajectory[] {

@@ -10,7 +10,7 @@ export type { InProcessRolloutRunner, RolloutRunnerOptions, RunningAttempt } fro
 export { createRolloutRunner } from './rollout-runner.ts'
 export { runInSlots } from './run-in-slots.ts'
 export { requireKnownAgents, type Scoring } from './score-episode.ts'
-export { scoreGroup } from './score-group.ts'
+export { scoreGroup, scoreGroups } from './score-group.ts'
 export { createRolloutClient, type RolloutClient } from './service/rollout-client.ts'
 export { createRolloutServer, type RolloutServer, type RolloutServerOptions } from './service/rollout-server.ts'
 export { createRolloutService, type RolloutService, type RolloutServiceLimits } from './service/rollout-service.ts'

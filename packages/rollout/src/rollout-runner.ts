@@ -24,7 +24,7 @@ import type { Schedule } from './scheduler/schedule.ts'
 import { createScheduler, type Scheduler } from './scheduler/scheduler.ts'
 import { createSchedulerState, type SchedulerCommand, type SchedulerState } from './scheduler/scheduler-state.ts'
 import { scoreEpisode } from './score-episode.ts'
-import { type GroupScoring, scoreGroup } from './score-group.ts'
+import { type GroupScoring, scoreGroup, scoreGroups } from './score-group.ts'
 import { watchStrayErrors } from './stray-errors.ts'
 import { toEpisode } from './to-episode.ts'
 import { termsOfThisProcess, thisProcess, WorkerLinks } from './worker-links.ts'
@@ -108,15 +108,7 @@ class CoordinatedRunner implements InProcessRolloutRunner {
   async runAll(requests: readonly RolloutRequest[], signal: AbortSignal): Promise<Episode[]> {
     const episodes = await runAll((request, each) => this.run(request, each), requests, signal)
     if (!this.#options.reward?.scoreGroup) return episodes
-    const groups = Map.groupBy(requests.keys(), (index) => requests[index]!.group)
-    await Promise.all(
-      Array.from(groups.values(), async (indexes) => {
-        const ofGroup = <T>(all: readonly T[]) => indexes.map((index) => all[index]!)
-        const scored = await this.scoreGroup(ofGroup(requests), ofGroup(episodes), signal)
-        for (const [place, index] of indexes.entries()) episodes[index] = scored[place]!
-      }),
-    )
-    return episodes
+    return await scoreGroups(requests, episodes, (members, ended) => this.scoreGroup(members, ended, signal))
   }
 
   scoreGroup(requests: readonly RolloutRequest[], episodes: readonly Episode[], signal: AbortSignal): Promise<readonly Episode[]> {

@@ -49,6 +49,27 @@ export async function scoreGroup(
   )
 }
 
+/** Scores the episodes of each group of the requests, and resolves in their order; `null` is a request without an episode. */
+export async function scoreGroups<Member extends Episode | null>(
+  requests: readonly RolloutRequest[],
+  episodes: readonly Member[],
+  score: (requests: readonly RolloutRequest[], episodes: readonly Episode[]) => Promise<readonly Episode[]>,
+): Promise<Member[]> {
+  const scored = [...episodes]
+  const groups = Map.groupBy(requests.keys(), (index) => requests[index]!.group)
+  await Promise.all(
+    Array.from(groups.values(), async (indexes) => {
+      const ended = indexes.filter((index) => episodes[index] !== null)
+      const members = await score(
+        ended.map((index) => requests[index]!),
+        ended.map((index) => episodes[index]!),
+      )
+      for (const [place, index] of ended.entries()) scored[index] = members[place] as Member
+    }),
+  )
+  return scored
+}
+
 function requireValues(values: readonly (number | null)[], episodes: number, name: string): readonly (number | null)[] {
   const isValue = (value: unknown) => value === null || (typeof value === 'number' && Number.isFinite(value))
   if (Array.isArray(values) && values.length === episodes && values.every(isValue)) return values

@@ -117,7 +117,7 @@ async function evaluateInRun(plan: EvaluationPlan, request: PartsRequest, run: R
     requests,
     episodes,
     weights: model.weights,
-    isRank: parts.reward?.kind === 'rank',
+    isRank,
     accounts,
     against,
   })

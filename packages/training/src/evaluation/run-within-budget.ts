@@ -1,4 +1,5 @@
 import { type Episode, episodeCost, type RolloutRequest, type RolloutRunner, rewardCost } from '@aworld-train/core'
+import { scoreGroups } from '@aworld-train/rollout'
 
 export interface BudgetOptions {
   readonly runner: Pick<RolloutRunner, 'run' | 'runAll' | 'scoreGroup'>
@@ -64,16 +65,5 @@ export async function runWithinBudget(requests: readonly RolloutRequest[], optio
   grow()
   while (lanes.size > 0) await Promise.all(lanes)
   if (others.signal.aborted) throw others.signal.reason
-  if (!runner.scoreGroup) return episodes
-  const groups = Map.groupBy(requests.keys(), (index) => requests[index]!.group)
-  for (const indexes of groups.values()) {
-    const ran = indexes.filter((index) => episodes[index])
-    const members = await runner.scoreGroup(
-      ran.map((index) => requests[index]!),
-      ran.map((index) => episodes[index]!),
-      signal,
-    )
-    for (const [place, index] of ran.entries()) episodes[index] = members[place]!
-  }
-  return episodes
+  return await scoreGroups(requests, episodes, async (members, results) => (await runner.scoreGroup?.(members, results, signal)) ?? results)
 }
